@@ -28,7 +28,7 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 		return Report{UUID: c.UUID()}, errors.Join(err, c.Close())
 	}
 	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
-	working, unwatch := Watch(ctx, c, r.Limits.Run.Time)
+	working, unwatch := WatchRequests(ctx, c, r.Limits.Run.Time)
 	defer unwatch()
 	err = r.work(working)
 	if r.screen.hide != nil {
@@ -91,7 +91,7 @@ type run struct {
 	lead   coordination       // of the model
 	verify verification
 	screen display
-	end    ending
+	end    endDetails
 	report Report
 }
 

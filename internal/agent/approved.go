@@ -44,8 +44,8 @@ func (r *run) asked(ctx context.Context, err error) error {
 	return &waitError{job}
 }
 
-// request is the comment that asks for a decision.
-func (r *run) request(ctx context.Context, job approval.Job) (*contextstore.Effect, error) {
+// requestApproval is the comment that asks for a decision.
+func (r *run) requestApproval(ctx context.Context, job approval.Job) (*contextstore.Effect, error) {
 	jobs, err := r.Delivery.Approvals()
 	if err != nil {
 		return nil, err

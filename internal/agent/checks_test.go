@@ -17,7 +17,7 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 	m := matter{id: "7", title: "Fix it", author: "hanako", labels: []string{"bug"}, body: "It is broken.\n" + strings.Repeat("長", maxIssueText),
 		said: dialogue.Thread{Remarks: []dialogue.Remark{{Author: "ken", Text: "me too"}, {Text: "anonymous"}}}}
 	r := &run{verify: verification{Runner: checkrun.Runner{Lang: i18n.English}}}
-	got := request(m, r.verify.Report("Checks", nil, []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
+	got := taskPrompt(m, r.verify.Report("Checks", nil, []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
 		{Command: "eat", ExitCode: 137, Limit: "memory", Bound: "2 GiB"}}), maxIssueText)
 	for _, want := range []string{"# Task: Fix it", "Issue 7, opened by hanako, labels: bug.", "<issue>\nIt is broken.", "more bytes are not shown]\n</issue>",
 		"<comments>\nken:\nme too", "unknown:\nanonymous", "- `true` passed", "- `false` failed with exit code 1\n````\n```\nboom\n````\n", "- `sleep` did not end in time", "- `eat` was killed: memory limit of 2 GiB\n"} {
@@ -25,7 +25,7 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	if !strings.Contains(request(matter{}, r.verify.Told(), 100), "the project has none") {
+	if !strings.Contains(taskPrompt(matter{}, r.verify.Told(), 100), "the project has none") {
 		t.Error("no word about missing checks")
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"toritsugi/internal/verdict"
 )
 
-// end is how a run ends by one kind of cause.
-type end struct {
+// endRule is how a run ends by one kind of cause.
+type endRule struct {
 	name   string
 	is     func(c cause) bool
 	status task.Status
@@ -40,10 +40,10 @@ type cause struct {
 	ctx error
 }
 
-// ends are all ends of a run: the first row whose cause it is counts. What is not the
+// endRules are all endRules of a run: the first row whose cause it is counts. What is not the
 // task's own failure (no model, no disk) pauses the run where there is something to go
 // on with.
-var ends = []end{
+var endRules = []endRule{
 	{"the work is done", func(c cause) bool { return c.err == nil }, task.Completed, false,
 		func(c cause, l i18n.Lang) string { return c.r.verify.summary(l) }},
 
@@ -56,10 +56,10 @@ var ends = []end{
 	{"the process shuts down", ended(ErrShutdown), task.Queued, false, // no fault of the run: the next process goes on with it
 		func(cause, i18n.Lang) string { return "" }},
 	{"a stop was requested", func(c cause) bool {
-		q := c.request()
+		q := c.asked()
 		return q != nil && q.Action == contextstore.Stop
 	}, task.Stopped, false, askedFor},
-	{"a pause was requested", func(c cause) bool { return c.request() != nil }, task.Paused, false, askedFor},
+	{"a pause was requested", func(c cause) bool { return c.asked() != nil }, task.Paused, false, askedFor},
 	{"interrupted for good", func(c cause) bool { return c.ctx != nil && c.r.StopAsked != nil && c.r.StopAsked() }, task.Stopped, false, text("agent.stopped")},
 	{"interrupted", func(c cause) bool { return c.ctx != nil }, task.Paused, false, text("agent.paused")},
 
@@ -136,13 +136,13 @@ var ends = []end{
 }
 
 // endOf is the row of what ended the work.
-func endOf(c cause) end {
-	for _, e := range ends {
+func endOf(c cause) endRule {
+	for _, e := range endRules {
 		if e.is(c) {
 			return e
 		}
 	}
-	return end{} // the last row takes any cause
+	return endRule{} // the last row takes any cause
 }
 
 // outcome is how the run ends by a cause, for readers of a language.
@@ -189,14 +189,14 @@ func ended(by error) func(cause) bool {
 	return func(c cause) bool { return errors.Is(c.ctx, by) }
 }
 
-// request is what somebody requested that ended the run's context; nil for nothing.
-func (c cause) request() (q *requestError) {
+// asked is what somebody requested that ended the run's context; nil for nothing.
+func (c cause) asked() (q *requestError) {
 	_ = errors.As(c.ctx, &q)
 	return q
 }
 
 func askedFor(c cause, l i18n.Lang) string {
-	q := c.request()
+	q := c.asked()
 	return l.T("agent.asked_"+string(q.Action), q.By)
 }
 

@@ -119,7 +119,7 @@ func TestEnds(t *testing.T) {
 			}
 		}
 	}
-	for _, e := range ends {
+	for _, e := range endRules {
 		if !covered[e.name] {
 			t.Errorf("%q is not tested", e.name)
 		}

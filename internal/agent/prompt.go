@@ -51,9 +51,9 @@ func (r *run) notShown(l i18n.Lang) (text string) {
 	return text
 }
 
-// request is the first user message: what is asked for as data, and what is to
+// taskPrompt is the first user message: what is asked for as data, and what is to
 // be known of the checks.
-func request(m matter, checks string, most int) string {
+func taskPrompt(m matter, checks string, most int) string {
 	var b strings.Builder
 	what, tag := "Issue", "issue"
 	if m.pull != nil {

@@ -38,10 +38,10 @@ func Asked(cause error) (q contextstore.Request, ok bool) {
 	return q, ok
 }
 
-// Watch ends ctx when the run of a context is asked to pause or to stop, or has used up its
+// WatchRequests ends ctx when the run of a context is asked to pause or to stop, or has used up its
 // time, pauses not counted; 0 is no limit. The cause is ErrOverTime, or one for Asked. The
 // caller calls done.
-func Watch(ctx context.Context, c *contextstore.Context, most time.Duration) (watched context.Context, done func()) {
+func WatchRequests(ctx context.Context, c *contextstore.Context, most time.Duration) (watched context.Context, done func()) {
 	free := func() {}
 	if most > 0 {
 		left := most - time.Duration(c.State().ActiveMS)*time.Millisecond

@@ -14,8 +14,8 @@ import (
 	"toritsugi/internal/workspace"
 )
 
-// ending is how the run ends, as far as it is known.
-type ending struct {
+// endDetails is how the run ends, as far as it is known.
+type endDetails struct {
 	askedBy  string   // who paused or stopped the run
 	recorded string   // why it ended, as the record says it
 	late     []string // addresses of what was said too late
@@ -94,7 +94,7 @@ func (r *run) stoppedMeanwhile() bool {
 
 // noteCause notes what the end of the run needs of its cause besides the outcome.
 func (r *run) noteCause(c cause) {
-	if q := c.request(); q != nil && c.err != nil {
+	if q := c.asked(); q != nil && c.err != nil {
 		r.end.askedBy = q.By
 	}
 	if c.ctx == nil {
@@ -148,7 +148,7 @@ func (r *run) speak(ctx, looking context.Context) {
 	if o.Status == task.AwaitingApproval {
 		var err error
 		if r.end.approval != nil {
-			r.end.question, err = r.request(ctx, *r.end.approval)
+			r.end.question, err = r.requestApproval(ctx, *r.end.approval)
 		} else {
 			var q planning.Question
 			if q, r.end.question, err = r.talk.Put(ctx); q.ID != "" {

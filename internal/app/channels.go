@@ -195,7 +195,7 @@ func (d *daemon) speak(ctx context.Context) {
 			all.Go(func() { m.run(ctx) })
 		}
 	}
-	all.Go(func() { d.catchUp(ctx) })
+	all.Go(func() { d.tellUnsaid(ctx) })
 	d.inbox.Run(ctx, w)
 	all.Wait()
 }
@@ -208,9 +208,9 @@ const (
 	lately    = 7 * 24 * time.Hour
 )
 
-// catchUp says what is on record and was not said: at the start what the program that ended
+// tellUnsaid says what is on record and was not said: at the start what the program that ended
 // had yet to say, then what vendors do not take and other processes say.
-func (d *daemon) catchUp(ctx context.Context) {
+func (d *daemon) tellUnsaid(ctx context.Context) {
 	all, err := d.talks.engine.Recent(d.env.Now().Add(-lately), kinds(d.cfg)...)
 	if err != nil {
 		d.log.Warn("Not all that is still to be said is: " + err.Error())
@@ -219,7 +219,7 @@ func (d *daemon) catchUp(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		d.talks.catchUpWith(ctx, session)
+		d.talks.tellUntold(ctx, session)
 	}
 	d.talks.tellWaiting(ctx, kinds(d.cfg)...)
 	every(ctx, owedEvery, func(ctx context.Context) {

@@ -106,7 +106,7 @@ func (t *talks) alone() (run func(context.Context)) {
 		all.Go(func() { pool.Run(ctx) })
 		all.Go(func() { deliverer.Run(ctx) })
 		all.Go(func() { every(ctx, hearEvery, t.look) })
-		all.Go(func() { t.catchUp(ctx) })
+		all.Go(func() { t.tellOpened(ctx) })
 		t.tellWaiting(ctx, channel.Terminal)
 		all.Wait()
 	}

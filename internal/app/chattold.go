@@ -95,21 +95,21 @@ func (t *talks) opens(session string) {
 	}
 }
 
-// catchUp tells each session that is opened how the jobs stand that ended while nobody
+// tellOpened tells each session that is opened how the jobs stand that ended while nobody
 // spoke with it, until ctx ends.
-func (t *talks) catchUp(ctx context.Context) {
+func (t *talks) tellOpened(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case session := <-t.opened:
-			t.catchUpWith(ctx, session)
+			t.tellUntold(ctx, session)
 		}
 	}
 }
 
-// catchUpWith tells a session what it was not told.
-func (t *talks) catchUpWith(ctx context.Context, session string) {
+// tellUntold tells a session what it was not told.
+func (t *talks) tellUntold(ctx context.Context, session string) {
 	ids, err := t.engine.Untold(ctx, session)
 	for _, id := range ids {
 		err = errors.Join(err, t.tellOf(ctx, id))

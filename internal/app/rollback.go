@@ -237,7 +237,7 @@ func (u *undo) apply(ctx context.Context) (approval.Application, error) {
 		}
 	}
 	lang := i18n.Lang(u.s.cfg.Language)
-	e := approval.Engine{Jobs: u.Jobs}
+	e := approval.Applier{Jobs: u.Jobs}
 	if u.hand != nil {
 		t := approval.HandTree{Hand: u.hand, Base: u.job.Base}
 		e.Tree, e.Target = t, t

@@ -57,7 +57,7 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 			return &OtherHashError{job}
 		}
 		if job.State.Hash != job.Hash() { // a kill came before its request
-			if err := j.request(&job, ""); err != nil {
+			if err := j.recordRequest(&job, ""); err != nil {
 				return err
 			}
 		}
@@ -134,7 +134,7 @@ func (j *Jobs) rebind(job *Job, reason string) error {
 	if err := j.write(job.Dir, job.Proposal); err != nil {
 		return err
 	}
-	return j.request(job, reason)
+	return j.recordRequest(job, reason)
 }
 
 // settle does what follows from a decision: its line in audit.jsonl, and the status of
@@ -245,7 +245,7 @@ func (j *Jobs) Confirm(ctx context.Context, job *Job) error {
 				return err
 			}
 			if !on {
-				if err := j.request(job, "auto_approve_off"); err != nil {
+				if err := j.recordRequest(job, "auto_approve_off"); err != nil {
 					return err
 				}
 				return &WithdrawnError{*job}

@@ -137,7 +137,7 @@ func (j *Jobs) put(ctx context.Context, c *contextstore.Context, p Proposal, pat
 		if made, err = Read(dir); err != nil {
 			return err
 		}
-		return j.request(&made, "")
+		return j.recordRequest(&made, "")
 	})
 	return made, err
 }
@@ -250,8 +250,8 @@ func (j *Jobs) write(dir string, p Proposal) error {
 	return j.Store.FS.Replace(filepath.Join(dir, proposalFile), append(b, '\n'), true)
 }
 
-// request puts the request for a decision down. The caller holds the lock.
-func (j *Jobs) request(job *Job, reason string) error {
+// recordRequest puts the recordRequest for a decision down. The caller holds the lock.
+func (j *Jobs) recordRequest(job *Job, reason string) error {
 	now := contextstore.Time{Time: j.Now().UTC()}
 	e := Event{Event: "approval.requested", Status: Pending, Requested: now, Reason: reason, Output: strings.Join(job.Summary, " / ")}
 	if j.Settings.Expires > 0 {

@@ -95,22 +95,22 @@ func (p project) Command(_ context.Context, script string) error {
 }
 
 // engine is what applies a job of w; ends closes it.
-func (w world) engine(ctx context.Context, j *Jobs, job Job, fails map[string]error) (Engine, func(), error) {
+func (w world) engine(ctx context.Context, j *Jobs, job Job, fails map[string]error) (Applier, func(), error) {
 	src, err := workspace.Inspect(ctx, w.Repo, workspace.InspectOptions{Box: box(), AllowDirty: true})
 	if err != nil {
-		return Engine{}, nil, err
+		return Applier{}, nil, err
 	}
 	if w.Deliver == Worktree {
 		hand, err := workspace.OpenHand(ctx, src, w.Dir, box())
 		if err != nil {
-			return Engine{}, nil, err
+			return Applier{}, nil, err
 		}
 		t := HandTree{Hand: hand, Base: job.Base}
-		return Engine{Jobs: j, Tree: t, Target: t, Runner: project{hand.Tree, fails}}, func() { _ = hand.Close() }, nil
+		return Applier{Jobs: j, Tree: t, Target: t, Runner: project{hand.Tree, fails}}, func() { _ = hand.Close() }, nil
 	}
 	t := &CommitTree{Create: workspace.CreateOptions{Source: src, Dir: w.Dir, Branch: "tori/" + job.Job, Commit: job.Base, Box: box()},
 		Words: workspace.CommitOptions{Message: job.Title, When: job.State.Decided}}
-	return Engine{Jobs: j, Tree: t, Target: t, Runner: project{func() string { return t.Workspace().Tree() }, fails}}, func() { _ = t.Close() }, nil
+	return Applier{Jobs: j, Tree: t, Target: t, Runner: project{func() string { return t.Workspace().Tree() }, fails}}, func() { _ = t.Close() }, nil
 }
 
 // applyAndDie is the process that is killed.

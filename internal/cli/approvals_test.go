@@ -95,7 +95,7 @@ func (p *proposals) propose(deliver approval.Deliver, apply bool) approval.Job {
 	src, err := workspace.Inspect(ctx, p.repo, workspace.InspectOptions{Box: inBox(), AllowDirty: true})
 	p.must(err)
 	d := approval.Draft{Requester: a.Actor, Title: "Say two", Patch: []byte(twoPatch), Type: approval.Codegen, Repository: p.repo, Deliver: deliver, Visibility: approval.Private}
-	e := approval.Engine{Jobs: a.Jobs}
+	e := approval.Applier{Jobs: a.Jobs}
 	var base approval.Base
 	if deliver == approval.Worktree {
 		hand, err := workspace.OpenHand(ctx, src, filepath.Join(p.t.TempDir(), "hand"), inBox())

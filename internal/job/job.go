@@ -86,7 +86,7 @@ func (r *Runner) Execute(ctx context.Context, c *contextstore.Context) (Result, 
 		return res, errors.Join(err, c.Close())
 	}
 	res.Order = *o.Chat
-	working, done := agent.Watch(ctx, c, r.Budget.Time)
+	working, done := agent.WatchRequests(ctx, c, r.Budget.Time)
 	defer done()
 	res.Outcome, res.Err = r.work(working, c, o, &res)
 	if res.Err != nil {

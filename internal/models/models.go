@@ -242,7 +242,7 @@ func (m *Models) member(ctx context.Context, s *Spec, u Use, alone bool) (endpoi
 		if advice != nil {
 			m.Log.Warn(m.Lang.Error(advice))
 		}
-		c = gauge.Watch(c, advice)
+		c = gauge.DetectTruncation(c, advice)
 	}
 	mask := m.Strict
 	if strings.HasPrefix(route(u), "CODE") {
@@ -260,7 +260,7 @@ func (m *Models) member(ctx context.Context, s *Spec, u Use, alone bool) (endpoi
 		c = &seenFirst{Client: c, look: func(ctx context.Context) (*ollama.Model, error) { return ollama.Show(ctx, m.showConfig(s, hc)) }}
 	}
 	if care != nil {
-		c = care.Watch(c)
+		c = care.Wrap(c)
 	}
 	switch {
 	case s.TextTools == "false", s.TextTools == "auto" && shown != nil && !shown.Tools:

@@ -8,13 +8,13 @@ import (
 	"toritsugi/internal/llm"
 )
 
-// Watch returns c with each answer's count compared with what was sent, for a
+// DetectTruncation returns c with each answer's count compared with what was sent, for a
 // server whose window nobody knows. Where it read less than any tokenizer makes of
 // that, the answer is one to a part of the request: it is not used, and the call
 // fails as one that is too long (llm.KindContext) with what was read, so that room
 // is made. advice, where the server is known to cut, says what to do instead; nil
 // where it is not known to.
-func Watch(c llm.Client, advice error) llm.Client { return &watchedClient{c, advice} }
+func DetectTruncation(c llm.Client, advice error) llm.Client { return &watchedClient{c, advice} }
 
 type watchedClient struct {
 	llm.Client

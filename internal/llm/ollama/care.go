@@ -364,10 +364,10 @@ func (c *Care) wanted() bool {
 	return c.watching
 }
 
-// Watch returns client with every call looked after: one that failed is made
+// Wrap returns client with every call looked after: one that failed is made
 // once more where the server could be mended; after one that succeeded the look
 // is taken beside what comes next, so that no answer waits for it.
-func (c *Care) Watch(client llm.Client) llm.Client { return &watchedClient{client, c} }
+func (c *Care) Wrap(client llm.Client) llm.Client { return &watchedClient{client, c} }
 
 type watchedClient struct {
 	llm.Client

@@ -432,7 +432,7 @@ func TestWatch(t *testing.T) {
 			}
 			return answerWith(200, said+done), nil
 		})}})
-		c := care.Watch(inner)
+		c := care.Wrap(inner)
 		if c.Provider() != "ollama" || c.Model() != chatModel {
 			t.Errorf("%s %s", c.Provider(), c.Model())
 		}

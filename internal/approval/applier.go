@@ -110,8 +110,8 @@ type FailedError struct{ Err error }
 func (e *FailedError) Error() string { return e.Err.Error() }
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// Engine applies approved proposals.
-type Engine struct {
+// Applier applies approved proposals.
+type Applier struct {
 	Jobs   *Jobs
 	Tree   Tree
 	Runner Runner // nil runs nothing: of a proposal without commands that takes back another
@@ -125,7 +125,7 @@ const maxAttempts = 3
 // context. The job is then applied exactly once or not at all, as the Application says.
 // An error says that neither is settled and Run is to be called again; with a
 // *WithdrawnError once people have decided anew.
-func (e Engine) Run(ctx context.Context, job Job) (Application, error) {
+func (e Applier) Run(ctx context.Context, job Job) (Application, error) {
 	a, err := ReadApplication(job.Dir, job.Job)
 	if err != nil || a.Over() {
 		return a, err
@@ -151,7 +151,7 @@ func (e Engine) Run(ctx context.Context, job Job) (Application, error) {
 }
 
 // prepare does the steps before the delivery.
-func (e Engine) prepare(ctx context.Context, job Job, a *Application) error {
+func (e Applier) prepare(ctx context.Context, job Job, a *Application) error {
 	raw, err := job.ReadPatch()
 	if err != nil {
 		return &FailedError{err}
@@ -224,7 +224,7 @@ func (e Engine) prepare(ctx context.Context, job Job, a *Application) error {
 }
 
 // begin makes sure that a job is still approved, and puts the line of a step down.
-func (e Engine) begin(ctx context.Context, job Job, a *Application, step Step) error {
+func (e Applier) begin(ctx context.Context, job Job, a *Application, step Step) error {
 	if err := e.Jobs.Confirm(ctx, &job); err != nil {
 		if decided := (*DecidedError)(nil); errors.As(err, &decided) {
 			err = &FailedError{err}
@@ -235,7 +235,7 @@ func (e Engine) begin(ctx context.Context, job Job, a *Application, step Step) e
 }
 
 // line puts a line down.
-func (e Engine) line(job Job, a *Application, step Step) error {
+func (e Applier) line(job Job, a *Application, step Step) error {
 	l := a.Line
 	l.Timestamp, l.Job, l.Step = contextstore.Time{Time: e.Jobs.Now().UTC()}, job.Job, step
 	if err := applicationFile.Append(e.Jobs.Store, job.Dir, l, true); err != nil {
@@ -247,7 +247,7 @@ func (e Engine) line(job Job, a *Application, step Step) error {
 
 // deliver brings what was made to its target. Once the first line of it is there the
 // approval is used up: switching automatic approval off comes too late.
-func (e Engine) deliver(ctx context.Context, job Job, a *Application) error {
+func (e Applier) deliver(ctx context.Context, job Job, a *Application) error {
 	again := a.Step == StepDeliver
 	where, there := "", false
 	var err error
@@ -277,7 +277,7 @@ func (e Engine) deliver(ctx context.Context, job Job, a *Application) error {
 }
 
 // stale ends an application whose base is not what it was: the proposal is made anew.
-func (e Engine) stale(ctx context.Context, a *Application, job Job, cause error) error {
+func (e Applier) stale(ctx context.Context, a *Application, job Job, cause error) error {
 	if err := e.Jobs.System(ctx, &job, ReasonStale); err != nil {
 		return err
 	}
@@ -285,14 +285,14 @@ func (e Engine) stale(ctx context.Context, a *Application, job Job, cause error)
 }
 
 // fail ends an application that changed nothing.
-func (e Engine) fail(a *Application, job Job, at Step, cause error) error {
+func (e Applier) fail(a *Application, job Job, at Step, cause error) error {
 	a.At, a.Reason = at, e.Jobs.Store.Redact(e.Jobs.Lang.Error(cause))
 	return e.line(job, a, StepFailed)
 }
 
 // keep puts the patch that takes an application back into the context, and returns its
 // hash; "" for one that could not be applied for its size.
-func (e Engine) keep(job Job, reverse []byte) (string, error) {
+func (e Applier) keep(job Job, reverse []byte) (string, error) {
 	if len(reverse) == 0 || len(reverse) > workspace.MaxPatch {
 		return "", nil
 	}
