@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"toritsugi/internal/channel"
+	"toritsugi/internal/config"
+	"toritsugi/internal/routing"
 )
 
 // said1 is an event of the vendor of a test.
@@ -316,4 +318,20 @@ func TestServeKilledWhileSpeaking(t *testing.T) {
 		t.Errorf("%d messages", count)
 	}
 	t.Logf("%d messages, %d posts", count, len(posted(t, path)))
+}
+
+// Each channel that the settings know is one of the contract of messages (route §4.1), and has
+// jobs that are worked on.
+func TestKindsOfChannels(t *testing.T) {
+	t.Parallel()
+	sources := chatSources()
+	for _, c := range (config.Channels{}).Served() {
+		m, err := json.Marshal(channel.Message{Channel: channel.Kind(c.Kind), SessionID: c.Kind + ":1", UserText: "x", ReceivedAt: time.Now(), ID: "1", User: c.Kind + ":u"})
+		if err == nil {
+			err = routing.InputMessage().Check(m)
+		}
+		if err != nil || !slices.Contains(sources, c.Kind) {
+			t.Errorf("%s: internal/routing/schemas/input_message.json: %v", c.Kind, err)
+		}
+	}
 }

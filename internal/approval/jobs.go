@@ -1,3 +1,6 @@
+// Package approval holds what a coder proposes until people decide: jobs and their proposals, risk
+// computed from the patch, who may decide, automatic approval, and the steps by which a granted
+// patch is applied once or not at all (route §6, spec/chat §7). It calls no model.
 package approval
 
 import (

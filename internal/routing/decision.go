@@ -106,13 +106,10 @@ func New(rules *Rules, s Settings) *Router {
 	return &Router{rules, s}
 }
 
-// lineChannel is the kind of LINE, whose messages all begin with Chat (route §2.6).
-const lineChannel channel.Kind = "line"
-
 // Decide routes a message. It never fails: what goes wrong is in the decision.
 func (r *Router) Decide(ctx context.Context, in Input) Decision {
 	d := Decision{Command: ParseCommand(in.Text), Text: in.Text, Flags: Flags{in.LocalOnly}, Evidence: []string{}}
-	toChat := in.ToChat || in.Channel == lineChannel
+	toChat := in.ToChat || in.Channel == channel.LINE // route §2.6
 	switch c := d.Command.(type) {
 	case nil:
 		d.byRules(r.rules.Current())
@@ -185,7 +182,7 @@ func (d *Decision) toChat(kind channel.Kind) {
 		d.hold(HeldEntry)
 	}
 	d.Source, d.Reason = FromFallback, "entry=chat"
-	if kind == lineChannel {
+	if kind == channel.LINE {
 		d.Source, d.Reason = FromLine, "channel=line"
 	}
 	d.Confidence, d.Evidence = 1, []string{d.Reason}
