@@ -14,6 +14,7 @@ import (
 	"toritsugi/internal/channel/inbox"
 	"toritsugi/internal/channel/line"
 	"toritsugi/internal/channel/slack"
+	"toritsugi/internal/channel/webhook"
 	"toritsugi/internal/config"
 	"toritsugi/internal/conversation"
 	"toritsugi/internal/i18n"
@@ -53,7 +54,15 @@ func channels(d *daemon, in channel.Inbox, g *guard) (all []member, err error) {
 func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, error) {
 	c, lang, mask := d.cfg.Channels, i18n.Lang(d.cfg.Language), d.redact.Strict().String
 	allowed := func(id string) bool { return g.Allowed(kind, id) }
+	commands := d.talks.engine.Commands()
+	atOnce := func(text string) bool { return channel.AtOnce(commands, text) }
 	switch kind {
+	case channel.HTTP:
+		w, err := webhook.New(webhook.Options{Secret: c.HTTP.Secret, URL: c.HTTP.URL, HTTP: d.env.HTTP, Inbox: in, Allowed: allowed, AtOnce: atOnce, Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
+		if err != nil {
+			return member{}, err
+		}
+		return member{Receiver: w, hooks: map[string]http.Handler{"POST /webhooks/http": w}}, nil
 	case channel.LINE:
 		l, err := line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, HTTP: d.env.HTTP, Inbox: in,
 			Allowed: allowed, MediaDir: filepath.Join(d.store.BaseDir, "media", "line"), Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
@@ -62,9 +71,8 @@ func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, 
 		}
 		return member{Receiver: l, hooks: map[string]http.Handler{"POST /webhooks/line": l}}, nil
 	case channel.Slack:
-		commands := d.talks.engine.Commands()
 		s, err := slack.New(slack.Options{BotToken: c.Slack.BotToken, AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: d.env.HTTP, Inbox: in,
-			Allowed: allowed, Known: d.talks.engine.Known, AtOnce: func(text string) bool { return channel.AtOnce(commands, text) },
+			Allowed: allowed, Known: d.talks.engine.Known, AtOnce: atOnce,
 			Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
 		if err != nil {
 			return member{}, err

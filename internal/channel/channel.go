@@ -22,6 +22,7 @@ const (
 	Terminal Kind = "terminal"
 	LINE     Kind = "line"
 	Slack    Kind = "slack"
+	HTTP     Kind = "http" // whatever a bridge speaks with
 )
 
 // Message is one message of one person, InputMessage of the contracts (route §4.1). It is

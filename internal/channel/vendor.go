@@ -1,8 +1,13 @@
 package channel
 
 import (
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf16"
+
+	"github.com/google/uuid"
 
 	"toritsugi/internal/redact"
 )
@@ -23,4 +28,31 @@ func Units(s string) (n int) {
 		n += utf16.RuneLen(r)
 	}
 	return n
+}
+
+// PostID is the UUID of the n-th request of a post: the same for the same post in any
+// process, so that a vendor that knows it takes it once. One without a Key is never the same.
+func PostID(p Post, n int) string {
+	if p.Key == "" {
+		return uuid.NewString()
+	}
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("tori/"+p.SessionID+"\x00"+p.Key+"\x00"+strconv.Itoa(n))).String()
+}
+
+// Seldom is for what is said now and then, however often there is a reason. The zero value is
+// ready.
+type Seldom struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+// Due reports whether it was last due that long ago.
+func (s *Seldom) Due(now time.Time, every time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.last) < every {
+		return false
+	}
+	s.last = now
+	return true
 }

@@ -33,6 +33,7 @@ type Channels struct {
 	Terminal Channel `yaml:"terminal" doc:"The terminal of tori chat."`
 	LINE     LINE    `yaml:"line" doc:"LINE: a channel of the Messaging API, which tori serve answers in."`
 	Slack    Slack   `yaml:"slack" doc:"Slack: an app in a workspace, which tori serve answers in."`
+	HTTP     HTTP    `yaml:"http" doc:"Anything else that people talk in, by a bridge that speaks signed JSON over HTTP (docs/http.md)."`
 }
 
 // LINE is the section channels.line.
@@ -53,6 +54,14 @@ type Slack struct {
 	BaseURL string `yaml:"base_url" default:"https://slack.com/api" check:"url" doc:"Address of the Web API."`
 }
 
+// HTTP is the section channels.http.
+type HTTP struct {
+	Secret string `yaml:"secret" secret:"true" doc:"Secret that both sides sign with: whsec_ and the Base64 of at least 24 random bytes; with it and url tori serve answers there."`
+	URL    string `yaml:"url" check:"url,optional" doc:"Address of the bridge that posts are sent to."`
+	People
+	Channel
+}
+
 // Channel is what the sections of channels have in common where not all messages go to Chat.
 type Channel struct {
 	Entry string `yaml:"entry" default:"router" check:"enum=router|chat" doc:"Who takes a message first: router (commands, dictionary, classifier) or chat (all but commands go to Chat, who may hand them over)."`
@@ -64,7 +73,7 @@ func (c Channel) ToChat() bool { return c.Entry == "chat" }
 // People is what the sections of the channels of tori serve have in common.
 type People struct {
 	AllowFrom []string `yaml:"allow_from" check:"nonempty" doc:"Ids of the users who are answered, as the log names whoever else writes (U…); none: nobody is."`
-	Notify    []string `yaml:"notify" check:"session" doc:"Conversations that are told of what went wrong, by their ids as /show channel tells them, such as line:user:U1 or slack:T1:C1."`
+	Notify    []string `yaml:"notify" check:"session" doc:"Conversations that are told of what went wrong, by their ids as /show channel tells them, such as line:user:U1, slack:T1:C1 or http:ROOM."`
 	Quiet     string   `yaml:"quiet" check:"hours" doc:"Hours in which nobody is told what they did not just ask for, as HH:MM-HH:MM of this machine's time zone, such as 22:00-07:00; it follows when they are over. Empty: none."`
 }
 
@@ -84,6 +93,7 @@ func (c Channels) Served() []Served {
 	return []Served{
 		{Kind: "line", On: c.LINE.ChannelSecret != "" && c.LINE.AccessToken != "", People: c.LINE.People, ToChat: true},
 		{Kind: "slack", On: c.Slack.BotToken != "" && (c.Slack.AppToken != "" || c.Slack.SigningSecret != ""), People: c.Slack.People, ToChat: c.Slack.ToChat()},
+		{Kind: "http", On: c.HTTP.Secret != "" && c.HTTP.URL != "", People: c.HTTP.People, ToChat: c.HTTP.ToChat()},
 	}
 }
 
@@ -156,7 +166,10 @@ func (p *parser) channels() {
 			}
 		}
 	}
-	l, s := p.config.Channels.LINE, p.config.Channels.Slack
+	l, s, h := p.config.Channels.LINE, p.config.Channels.Slack, p.config.Channels.HTTP
+	if (h.Secret == "") != (h.URL == "") {
+		p.problem("config.half_http", p.at(p.set("channels.http.secret", "channels.http.url")))
+	}
 	if (l.ChannelSecret == "") != (l.AccessToken == "") {
 		p.problem("config.half_line", p.at(p.set("channels.line.channel_secret", "channels.line.access_token")))
 	}

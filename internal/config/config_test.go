@@ -72,7 +72,7 @@ func defaults() *Config {
 			Task: role("", "", ""), Summarizer: role("", "", ""),
 		}, Classifier{true, 0.6, 0.8}, "", "CHAT"},
 		Loop:                 Loop{3, 90000, true, true, 0.6},
-		Channels:             Channels{Channel{"router"}, LINE{BaseURL: "https://api.line.me"}, Slack{Channel: Channel{"router"}, BaseURL: "https://slack.com/api"}},
+		Channels:             Channels{Channel{"router"}, LINE{BaseURL: "https://api.line.me"}, Slack{Channel: Channel{"router"}, BaseURL: "https://slack.com/api"}, HTTP{Channel: Channel{"router"}}},
 		Sessions:             Sessions{"04:00", 5, 90},
 		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
@@ -294,7 +294,7 @@ approval: {required_by_default: false, hard_require_approval: [binary], approver
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', entry: chat, base_url: 'https://slack'}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -317,7 +317,7 @@ func TestEveryKey(t *testing.T) {
 		Loop:    Loop{4, 5000, false, false, 0.25},
 		Chat:    Chat{"branch", "/srv/prompts", []ChatRepository{{"widgets", "/srv/widgets", "", "", []string{"slack:U1"}, []string{"slack:T1:C1"}}, {Name: "tools", URL: "github:acme/tools", Base: "develop"}}},
 		Channels: Channels{Channel{"chat"}, LINE{"secret-of-line", "token-of-line", People{[]string{"U1"}, []string{"line:user:U1"}, "22:00-07:00"}, "https://line"},
-			Slack{"bot-of-slack", "app-of-slack", "signing-of-slack", People{[]string{"U2", "W3"}, []string{"slack:T1:C1"}, "12:00-13:30"}, Channel{"chat"}, "https://slack"}},
+			Slack{"bot-of-slack", "app-of-slack", "signing-of-slack", People{[]string{"U2", "W3"}, []string{"slack:T1:C1"}, "12:00-13:30"}, Channel{"chat"}, "https://slack"}, HTTP{"secret-of-http", "http://127.0.0.1:9000/", People{[]string{"U3"}, []string{"http:ROOM"}, "01:00-02:00"}, Channel{"chat"}}},
 		Sessions:             Sessions{"03:30", 4, 30},
 		Web:                  Web{"http://u:pass-of-search@127.0.0.1:8888"},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
@@ -356,7 +356,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "app-of-slack", "bot-of-slack", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "s3cret-value", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "app-of-slack", "bot-of-slack", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "s3cret-value", "secret-of-http", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -454,6 +454,7 @@ func TestErrors(t *testing.T) {
 		{"cutover", "sessions: {cutover: '25:00'}", `c.yaml:1: sessions.cutover: expected a time of the day as HH:MM, such as 04:00, found the text "25:00"`},
 		{"half of line", "channels: {line: {channel_secret: abcdefgh}}", `c.yaml:1: channels.line needs both channel_secret and access_token, or neither`},
 		{"half of slack", "channels: {slack: {app_token: abcdefgh}}", `c.yaml:1: channels.slack needs bot_token, and app_token (Socket Mode) or signing_secret (webhooks), or none of them`},
+		{"half of http", "channels: {http: {url: 'http://127.0.0.1:9000/'}}", `c.yaml:1: channels.http needs both secret and url, or neither`},
 		{"quiet", "channels: {line: {quiet: '22:00'}}", `c.yaml:1: channels.line.quiet: expected two times of the day as HH:MM-HH:MM, such as 22:00-07:00, or nothing, found the text "22:00"`},
 		{"notify", "channels: {slack: {notify: [C1]}}", `c.yaml:1: channels.slack.notify[0]: expected the id of a conversation as /show channel tells it, such as slack:T1:C1 or line:user:U1, found the text "C1"`},
 		{"notify elsewhere", "channels: {slack: {notify: ['line:user:U1']}}", `c.yaml:1: channels.slack.notify: expected ids that begin with slack:, found "line:user:U1"`},
@@ -714,7 +715,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 342 {
+	if len(all) != 348 {
 		t.Errorf("%d keys", len(all))
 	}
 }

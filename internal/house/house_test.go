@@ -66,6 +66,7 @@ var floors = map[string]float64{
 	"channel/line":            3.1,
 	"channel/terminal":        3.1,
 	"channel/slack":           3.1,
+	"channel/webhook":         3.1,
 	"channel/channeltest":     3.1,
 	"channel/inbox":           3.2,
 	"tool/policy":             3.9,

@@ -59,6 +59,7 @@ var catalog = [...]table{
 	{make: slackTexts},
 	{make: spendingTexts},
 	{make: terminalTexts},
+	{make: webhookTexts},
 	{make: workspaceTexts},
 }
 

@@ -10,6 +10,7 @@ func doorTexts() map[string]text {
 		"config.want.session":    {"the id of a conversation as /show channel tells it, such as slack:T1:C1 or line:user:U1", "/show channel で表示される会話の ID(slack:T1:C1 や line:user:U1 など)"},
 		"config.want.hours":      {"two times of the day as HH:MM-HH:MM, such as 22:00-07:00, or nothing", "22:00-07:00 のような HH:MM-HH:MM の時間帯(空も可)"},
 		"config.other_channel":   {"%s: %s: expected ids that begin with %s:, found %s", "%s: %s: %s: で始まる ID が必要ですが、%s です"},
+		"config.half_http":       {"%s: channels.http needs both secret and url, or neither", "%s: channels.http には secret と url の両方が必要です(使わない場合は両方とも空)"},
 		"config.half_line":       {"%s: channels.line needs both channel_secret and access_token, or neither", "%s: channels.line には channel_secret と access_token の両方が必要です(使わない場合は両方とも空)"},
 		"config.half_slack":      {"%s: channels.slack needs bot_token, and app_token (Socket Mode) or signing_secret (webhooks), or none of them", "%s: channels.slack には bot_token と、app_token(Socket Mode)か signing_secret(Webhook)が必要です(使わない場合はすべて空)"},
 		"config.want.label":      {"the name of a label: one line of at most 50 characters without a comma", "ラベル名(1 行、50 文字以内、カンマなし)"},

@@ -42,6 +42,8 @@ type Line struct {
 	http  *http.Client
 	data  string        // address of what people send
 	turns channel.Turns // posts of a session go out one after another
+	// forged is for complaints of wrong signatures.
+	forged channel.Seldom
 
 	started time.Time
 
@@ -50,7 +52,6 @@ type Line struct {
 	said    channel.Recent[bool]   // retry keys of what LINE took
 	begun   channel.Recent[bool]   // jobs of which something was said
 	gone    channel.Recent[bool]   // sessions out of which the channel was thrown
-	forged  time.Time              // when a signature was last complained of
 	quota   quota
 }
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/line/line-bot-sdk-go/v8/linebot/messaging_api"
 
 	"toritsugi/internal/channel"
@@ -108,7 +106,7 @@ func (l *Line) quote(p channel.Post) string {
 // send says one request's worth of a post, once: by the reply token of the message that it
 // answers while that lives, which costs nothing of the quota, else by a push.
 func (l *Line) send(ctx context.Context, p channel.Post, to string, n int, some []messaging_api.MessageInterface) error {
-	key := retryKey(p, n)
+	key := channel.PostID(p, n)
 	l.mu.Lock()
 	_, said := l.said.Get(key)
 	l.mu.Unlock()
@@ -159,15 +157,6 @@ var errDropped = errors.New("the post was dropped")
 func badRequest(err error) bool {
 	r, refused := err.(*refusal) //nolint:errorlint // call returns it bare
 	return refused && r.status == http.StatusBadRequest
-}
-
-// retryKey is the UUID of the n-th request of a post: the same for the same post in any
-// process, so that LINE takes it once. One without a Key is never the same.
-func retryKey(p channel.Post, n int) string {
-	if p.Key == "" {
-		return uuid.NewString()
-	}
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("tori/"+p.SessionID+"\x00"+p.Key+"\x00"+strconv.Itoa(n))).String()
 }
 
 func (l *Line) took(key string) {

@@ -68,14 +68,7 @@ func (l *Line) take(r *http.Request) int {
 // complain logs a wrong signature, at most once a minute: the secret is wrong, or somebody
 // tries.
 func (l *Line) complain() {
-	l.mu.Lock()
-	now := l.opt.Now()
-	quiet := now.Sub(l.forged) < time.Minute
-	if !quiet {
-		l.forged = now
-	}
-	l.mu.Unlock()
-	if !quiet {
+	if l.forged.Due(l.opt.Now(), time.Minute) {
 		l.opt.Log.Warn("A request to LINE's webhook has a wrong signature: either channels.line.channel_secret is not that of the channel, or somebody else sent it")
 	}
 }

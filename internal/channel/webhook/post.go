@@ -1,0 +1,168 @@
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm/wire"
+	"toritsugi/internal/redact"
+)
+
+// post is what a bridge is sent; docs/http.md and docs/http-post.schema.json describe it.
+type post struct {
+	ID           string    `json:"id"`
+	Conversation string    `json:"conversation"`
+	Thread       string    `json:"thread,omitempty"`
+	ReplyTo      string    `json:"reply_to,omitempty"`
+	Kind         string    `json:"kind"`
+	Text         string    `json:"text"`
+	Job          string    `json:"job,omitempty"`
+	Failed       bool      `json:"failed,omitempty"`
+	Approval     *approval `json:"approval,omitempty"`
+}
+
+type approval struct {
+	Job        string    `json:"job"`
+	Hash       string    `json:"hash"`
+	Title      string    `json:"title"`
+	Summary    []string  `json:"summary"`
+	Files      []file    `json:"files"`
+	Commands   []string  `json:"commands"`
+	Risks      []string  `json:"risks"`
+	CoderRisk  string    `json:"coder_risk,omitempty"`
+	Judged     []string  `json:"judged,omitempty"`
+	Reversible bool      `json:"reversible"`
+	Why        string    `json:"why"`
+	Cost       string    `json:"cost,omitempty"`
+	Diff       string    `json:"diff"`
+	Status     string    `json:"status"`
+	Expires    time.Time `json:"expires,omitzero"`
+	Approver   string    `json:"approver,omitempty"`
+	DecidedAt  time.Time `json:"decided_at,omitzero"`
+}
+
+type file struct {
+	Path    string `json:"path"`
+	From    string `json:"from,omitempty"`
+	Action  string `json:"action"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+}
+
+// shown is a post as the bridge is sent it: without what steers, hides or turns text.
+func shown(p channel.Post, conversation, thread string) post {
+	clean := redact.Printable
+	all := func(list []string) []string {
+		out := make([]string, 0, len(list))
+		for _, s := range list {
+			out = append(out, clean(s))
+		}
+		return out
+	}
+	out := post{ID: channel.PostID(p, 0), Conversation: conversation, Thread: thread, ReplyTo: p.ReplyTo, Kind: string(p.Kind), Text: clean(p.Text), Job: p.Job, Failed: p.Failed}
+	if a := p.Approval; a != nil {
+		out.Approval = &approval{Job: a.Job, Hash: a.Hash, Title: clean(a.Title), Summary: all(a.Summary), Files: []file{}, Commands: all(a.Commands), Risks: all(a.Risks),
+			CoderRisk: clean(a.CoderRisk), Judged: all(a.Judged), Reversible: a.Reversible, Why: clean(a.Why), Cost: clean(a.Cost), Diff: clean(a.Diff),
+			Status: a.Status, Expires: a.Expires, Approver: clean(a.Approver), DecidedAt: a.DecidedAt}
+		for _, f := range a.Files {
+			out.Approval.Files = append(out.Approval.Files, file{Path: clean(f.Path), From: clean(f.From), Action: f.Action, Added: f.Added, Removed: f.Removed})
+		}
+	}
+	return out
+}
+
+const (
+	maxReason = 4 << 10 // bytes that are read of an answer
+	// defaultWait is how long a bridge is left alone that is busy or away and does not say
+	// for how long; longestWait is the most that it may ask for.
+	defaultWait = 10 * time.Second
+	longestWait = time.Hour
+)
+
+// Post implements channel.Channel. The id of a request is that of the post, in any process:
+// a bridge that was sent one twice shows it once.
+func (w *Webhook) Post(ctx context.Context, p channel.Post) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	conversation, thread, ok := placeOf(p.SessionID)
+	if !ok {
+		return i18n.E("webhook.no_session", p.SessionID)
+	}
+	leave, err := w.turns.Enter(ctx, p.SessionID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	out := shown(p, conversation, thread)
+	now := w.opt.Now()
+	w.mu.Lock()
+	_, said := w.said.Get(out.ID)
+	until := w.until
+	w.mu.Unlock()
+	switch {
+	case said:
+		return nil
+	case now.Before(until):
+		return i18n.E("webhook.waits", until.UTC().Format(time.RFC3339))
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	status, err := w.send(ctx, out.ID, now, body)
+	switch {
+	case err != nil:
+		return err
+	case status/100 != 2: // no later attempt mends it; the post is on record in the session
+		w.opt.Log.Warn("The bridge does not take a post, it is dropped", "status", status, "session_id", p.SessionID, "post", out.ID)
+	}
+	w.mu.Lock()
+	w.said.Put(out.ID, true)
+	w.mu.Unlock()
+	return nil
+}
+
+// send makes one request. Without an error its status is final.
+func (w *Webhook) send(ctx context.Context, id string, now time.Time, body []byte) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.opt.URL, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	w.key.sign(req.Header, id, now, body)
+	res, err := w.http.Do(req)
+	if ctx.Err() != nil && err != nil {
+		return 0, ctx.Err()
+	}
+	if err != nil {
+		w.wait(now, 0)
+		return 0, i18n.E("webhook.unreachable", w.opt.Mask(err.Error()))
+	}
+	why, _ := io.ReadAll(io.LimitReader(res.Body, maxReason))
+	_ = res.Body.Close()
+	switch s := res.StatusCode; s {
+	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return s, nil
+	default:
+		if s/100 == 2 {
+			return s, nil
+		}
+		w.wait(now, wire.RetryAfter(res.Header, now))
+		return s, i18n.E("webhook.failed", s, w.opt.Mask(channel.Clean(string(why))))
+	}
+}
+
+// wait leaves the bridge alone for a while.
+func (w *Webhook) wait(now time.Time, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.until = now.Add(min(cmp.Or(d, defaultWait), longestWait))
+}
