@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -143,6 +144,19 @@ func TestEventsAreOfTheirForm(t *testing.T) {
 			t.Errorf("the schema takes %s", c.body)
 		}
 	}
+	page, err := os.ReadFile("../../../docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "```json\n")
+	example, _, _ = strings.Cut(example, "\n```")
+	if err := against(r.schema, []byte(example)); err != nil {
+		t.Errorf("the example of the documentation: %v", err)
+	}
+	if code, said := r.send("E2", []byte(example)); code != http.StatusOK || len(r.box.events) != 1 {
+		t.Errorf("%d %s", code, said)
+	}
+	r.box.events = nil
 	if code, said := r.send(strings.Repeat("i", maxID+1), []byte(`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"text":"x"}`)); code != http.StatusBadRequest {
 		t.Errorf("%d %s", code, said)
 	}
