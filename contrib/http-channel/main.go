@@ -77,7 +77,7 @@ func (b *bridge) send(to, id string, event map[string]any) error {
 	}
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		stamp := strconv.FormatInt(time.Now().Unix(), 10)
-		r, err := http.NewRequest(http.MethodPost, to, bytes.NewReader(body)) //nolint:noctx // it ends with the program
+		r, err := http.NewRequest(http.MethodPost, to, bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func main() {
 		log.Fatal("TORI_HTTP_SECRET is channels.http.secret: whsec_ and Base64")
 	}
 	b := &bridge{key: key, seen: map[string]bool{}}
-	l, err := net.Listen("tcp", *listen) //nolint:noctx // it ends with the program
+	l, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)
 	}
