@@ -64,8 +64,12 @@ func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, 
 		}
 		return member{Receiver: w, hooks: map[string]http.Handler{"POST /webhooks/http": w}}, nil
 	case channel.LINE:
+		var page func(who string, a *channel.Approval) string
+		if d.pages != nil {
+			page = d.pages.Link
+		}
 		l, err := line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, HTTP: d.env.HTTP, Inbox: in,
-			Allowed: allowed, MediaDir: filepath.Join(d.store.BaseDir, "media", "line"), Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
+			Allowed: allowed, MediaDir: filepath.Join(d.store.BaseDir, "media", "line"), Page: page, Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
 		if err != nil {
 			return member{}, err
 		}
@@ -178,6 +182,10 @@ func (d *daemon) openChannels(ctx context.Context, open opener) (err error) {
 	if d.inbox, err = inbox.Open(ctx, d.store, d.log, d.env.Now); err != nil {
 		return err
 	}
+	if d.pages, err = d.proposalPages(); err != nil {
+		d.inbox.Close()
+		return err
+	}
 	d.guard = d.newGuard()
 	if d.members, err = open(d, d.inbox, d.guard); err != nil {
 		d.inbox.Close()
@@ -251,8 +259,11 @@ func (d *daemon) givenUp(ctx context.Context, e channel.Event, _ error) {
 	}
 }
 
-// hooks are the pages of all members.
+// hooks are the pages of all members, and those that they lead to.
 func (d *daemon) hooks() (all []web.Hook) {
+	if d.pages != nil {
+		all = append(all, d.pages.Hook())
+	}
 	for _, m := range d.members {
 		for pattern, h := range m.hooks {
 			all = append(all, web.Hook{Pattern: pattern, Handler: h})

@@ -65,6 +65,7 @@ type daemon struct {
 	inbox     *inbox.Inbox // of channels; nil without any
 	guard     *guard
 	members   []member
+	pages     *web.Proposals // of diffs; nil without serve.public_url or channels
 }
 
 // Serve takes work from the forges and channels that are set up until ctx ends. started

@@ -142,11 +142,7 @@ func Markdown(l i18n.Lang, a channel.Approval) string {
 	}
 	line("approval.files", len(a.Files))
 	for _, f := range a.Files {
-		name := f.Path
-		if f.From != "" {
-			name = f.From + " → " + f.Path
-		}
-		b.WriteString("- " + l.T("approval.action_"+f.Action) + " " + name + fmt.Sprintf(" (+%d −%d)\n", f.Added, f.Removed))
+		b.WriteString("- " + l.T("approval.action_"+f.Action) + " " + f.Name() + fmt.Sprintf(" (+%d −%d)\n", f.Added, f.Removed))
 	}
 	if line("approval.environment"); len(a.Commands) == 0 {
 		line("approval.no_commands")

@@ -139,6 +139,19 @@ type File struct {
 	Added, Removed int    // lines
 }
 
+// Name is the path, behind the one that it had.
+func (f File) Name() string {
+	if f.From == "" {
+		return f.Path
+	}
+	return f.From + " → " + f.Path
+}
+
+// Risky reports whether something is taken away, which is shown first.
+func (f File) Risky() bool {
+	return f.Action == "delete" || f.Action == "rename" || f.Action == "mode"
+}
+
 // Channel is a member of the family.
 type Channel interface {
 	Kind() Kind

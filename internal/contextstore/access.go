@@ -45,10 +45,10 @@ func LocalViewer(base string, uid int, user string, admins []string) Viewer {
 }
 
 // OwnFiles lists what lies in a base directory itself and is ours: the status
-// directories, databases, and the files of locks and of the audit.
+// directories, databases, and the files of locks, of the audit and of the key of links.
 func OwnFiles(base string) []string {
 	all := slices.Clone(StatusDirs)
-	for _, pattern := range []string{"tasks.db*", "house.db*", "audit.jsonl*", ".house", index.UnindexedDir} {
+	for _, pattern := range []string{"tasks.db*", "house.db*", "audit.jsonl*", ".house", "links.key", index.UnindexedDir} {
 		found, _ := filepath.Glob(filepath.Join(escapeGlob(base), pattern))
 		for _, f := range found {
 			all = append(all, filepath.Base(f))

@@ -39,6 +39,7 @@ func hostedTexts() map[string]text {
 		"cli.served":              {"Ended; what was worked on goes on at the next start.", "終了しました。作業中だったものは次の起動時に続きます。"},
 		"app.serve_storage":       {"context_storage.enabled is false: tori serve needs its contexts", "context_storage.enabled が false です。tori serve にはコンテキストの保存が必要です"},
 		"app.no_door":             {"there is nothing to serve: set github.repositories, with github.token (or GITHUB_TOKEN), github.token_file or github.app_id; or folder.path, a folder of issues; chat.repositories, whose jobs of tori chat go on here; or channels.line or channels.slack, in which people are answered", "受け付けるものがありません。github.repositories（github.token または GITHUB_TOKEN、github.token_file、github.app_id のいずれかとともに）、issue のフォルダー folder.path、tori chat のジョブをここで続ける chat.repositories、会話に応じる channels.line または channels.slack のいずれかを設定してください"},
+		"app.link_key":            {"%s is not the key that links are signed with: remove it, and a new one is made; older links then lead nowhere", "%s はリンクの署名鍵ではありません。削除すると作り直します（それまでのリンクは無効になります）"},
 		"app.event_given_up":      {"⚠️ An event of %s could not be worked on and was given up (%s); the log says why", "⚠️ %s のイベントを処理できず、あきらめました(%s)。理由はログにあります"},
 		"app.folder":              {"folder: %v", "folder: %v"},
 		"app.no_repositories":     {"github.repositories is empty: name the repositories that work is taken from, as owner/name or owner/*", "github.repositories が空です。作業を受け付けるリポジトリを owner/name または owner/* で指定してください"},

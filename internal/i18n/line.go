@@ -27,6 +27,7 @@ func lineTexts() map[string]text {
 		"line.request":      {"Please approve: %s", "承認のお願い: %s"},
 		"line.above":        {"This does not hold all of it: the whole request stands above.", "ここには全体が入りません。依頼の全文は上にあります。"},
 		"line.more_diff":    {"(%d more characters; tori approvals show shows all)", "（あと %d 文字あります。全体は tori approvals show で確認できます）"},
+		"line.diff":         {"Show the diff", "差分を見る"},
 		"line.approve":      {"Approve", "承認する"},
 		"line.deny":         {"Deny", "却下する"},
 		"line.approve_says": {"I approve %s", "%s を承認します"},

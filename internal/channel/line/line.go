@@ -30,10 +30,13 @@ type Options struct {
 	// MediaDir is a directory of this channel alone, made at need, for images on their way
 	// to a model: each is deleted after 15 minutes (route §13.5).
 	MediaDir string
-	Mask     func(string) string // hides secrets in what LINE says of a failure
-	Lang     i18n.Lang
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Page is the address at which somebody, or a conversation, reads the diff of a proposal;
+	// nil without one.
+	Page func(who string, a *channel.Approval) string
+	Mask func(string) string // hides secrets in what LINE says of a failure
+	Lang i18n.Lang
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // Line implements channel.Receiver, and http.Handler for the webhook.

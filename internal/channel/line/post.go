@@ -74,7 +74,7 @@ func (l *Line) Post(ctx context.Context, p channel.Post) error {
 // messages is a post as LINE shows it.
 func (l *Line) messages(p channel.Post) (all []messaging_api.MessageInterface) {
 	if p.Kind == channel.Request && p.Approval != nil {
-		return l.request(p.Approval)
+		return l.request(p.SessionID, p.Approval)
 	}
 	quote := l.quote(p)
 	for _, part := range split(plain(p.Text), maxText) {

@@ -278,6 +278,25 @@ func TestRequests(t *testing.T) {
 			t.Error(s[:200], s[len(s)-200:])
 		}
 	})
+	t.Run("a page for the diff", func(t *testing.T) {
+		for address, shown := range map[string]bool{"https://tori.example/p?x=1": true, "http://tori.example/p": false, "https://tori.example/" + strings.Repeat("x", 1000): false} {
+			var who []string
+			r := setUp(t, func(o *Options) {
+				o.Page = func(w string, a *channel.Approval) string { who = append(who, w+" "+a.Hash); return address }
+			})
+			r.post(p)
+			q := p
+			q.SessionID, q.Key = "line:group:C1", "req-2"
+			r.post(q)
+			s := r.v.all()
+			if strings.Contains(s, "[Show the diff]("+address+")") != shown || strings.Contains(s, "+// Greet says") == shown || len(r.v.presses) != 4 {
+				t.Errorf("%s: %s", address, s)
+			}
+			if got := strings.Join(who, ", "); got != "line:U1 "+p.Approval.Hash+", line:group:C1 "+p.Approval.Hash {
+				t.Error(got)
+			}
+		}
+	})
 	t.Run("more than a message holds", func(t *testing.T) {
 		r := setUp(t, nil)
 		q := p

@@ -14,6 +14,7 @@ const (
 	maxRowText = 500  // units of one of them
 	maxCard    = 4000 // units of all of them; LINE takes 30 KB of a bubble
 	maxAlt     = 400  // units of what a notification shows
+	maxURI     = 1000 // characters of what a button opens
 	// maxDiff is how many characters of a diff are sent where there is no page for it
 	// (spec/chat §7).
 	maxDiff = 4000
@@ -34,7 +35,7 @@ const (
 
 // request is a proposal as its approvers see it, in the order of spec/chat §7: what its
 // message cannot hold stands above it, and the diff below, or behind a button.
-func (l *Line) request(a *channel.Approval) (all []messaging_api.MessageInterface) {
+func (l *Line) request(session string, a *channel.Approval) (all []messaging_api.MessageInterface) {
 	rows := l.rows(a)
 	card, whole := fit(rows)
 	if !whole {
@@ -48,11 +49,28 @@ func (l *Line) request(a *channel.Approval) (all []messaging_api.MessageInterfac
 		card = append(card, requestRow{text: l.opt.Lang.T("line.above"), color: red})
 	}
 	title := l.opt.Lang.T("line.request", plainLine(a.Title))
-	all = append(all, &messaging_api.FlexMessage{AltText: title[:hard(title, maxAlt, 0)], Contents: l.bubble(a, card)})
-	if a.Diff != "" {
+	page := l.page(session, a)
+	all = append(all, &messaging_api.FlexMessage{AltText: title[:hard(title, maxAlt, 0)], Contents: l.bubble(a, card, page)})
+	if a.Diff != "" && page == "" {
 		all = append(all, l.diff(a.Diff)...)
 	}
 	return all
+}
+
+// page is the address of a diff for the person of a session, or for its group; "" for none.
+func (l *Line) page(session string, a *channel.Approval) string {
+	if a.Diff == "" || l.opt.Page == nil {
+		return ""
+	}
+	who := session
+	if id, alone := strings.CutPrefix(session, "line:user:"); alone {
+		who = "line:" + id
+	}
+	page := l.opt.Page(who, a)
+	if len(page) > maxURI || !strings.HasPrefix(page, "https://") { // LINE takes no other
+		return ""
+	}
+	return page
 }
 
 // diff is the beginning of a diff.
@@ -89,16 +107,12 @@ func (l *Line) rows(a *channel.Approval) (rows []requestRow) {
 	add(requestRow{text: t("approval.files", len(a.Files)), how: messaging_api.FlexTextWEIGHT_BOLD})
 	for _, risky := range []bool{true, false} { // those first that take something away
 		for _, f := range a.Files {
-			name, color := f.Path, ""
-			if f.From != "" {
-				name = f.From + " → " + f.Path
-			}
-			is := f.Action == "delete" || f.Action == "rename" || f.Action == "mode"
-			if is {
+			color := ""
+			if f.Risky() {
 				color = red
 			}
-			if is == risky {
-				add(requestRow{text: fmt.Sprintf("• %s %s (+%d −%d)", t("approval.action_"+f.Action), name, f.Added, f.Removed), color: color})
+			if f.Risky() == risky {
+				add(requestRow{text: fmt.Sprintf("• %s %s (+%d −%d)", t("approval.action_"+f.Action), f.Name(), f.Added, f.Removed), color: color})
 			}
 		}
 	}
@@ -145,8 +159,9 @@ func fit(rows []requestRow) (card []requestRow, whole bool) {
 	return card, true
 }
 
-// bubble is the message with the buttons, which carry the job and the hash.
-func (l *Line) bubble(a *channel.Approval, card []requestRow) *messaging_api.FlexBubble {
+// bubble is the message with the buttons, which carry the job and the hash, and one that opens
+// the page of the diff, if there is one.
+func (l *Line) bubble(a *channel.Approval, card []requestRow, page string) *messaging_api.FlexBubble {
 	t := l.opt.Lang.T
 	body := &messaging_api.FlexBox{Layout: messaging_api.FlexBoxLAYOUT_VERTICAL, Spacing: "sm"}
 	for _, r := range card {
@@ -161,6 +176,10 @@ func (l *Line) bubble(a *channel.Approval, card []requestRow) *messaging_api.Fle
 			Action: &messaging_api.PostbackAction{Label: t(label), Data: postback(act, a), DisplayText: t(says, a.Job)}}
 	}
 	foot := &messaging_api.FlexBox{Layout: messaging_api.FlexBoxLAYOUT_VERTICAL, Spacing: "sm"}
+	if page != "" {
+		foot.Contents = append(foot.Contents, &messaging_api.FlexButton{Style: messaging_api.FlexButtonSTYLE_LINK, Height: messaging_api.FlexButtonHEIGHT_SM,
+			Action: &messaging_api.UriAction{Label: t("line.diff"), Uri: page}})
+	}
 	foot.Contents = append(foot.Contents,
 		press(actGrant, "line.approve", "line.approve_says", messaging_api.FlexButtonSTYLE_PRIMARY),
 		press(actDeny, "line.deny", "line.deny_says", messaging_api.FlexButtonSTYLE_SECONDARY))

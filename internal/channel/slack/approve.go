@@ -90,11 +90,7 @@ func (s *Slack) proposal(session string, a *channel.Approval, diff bool) part {
 		line("%s", said(t))
 	}
 	for _, f := range a.Files[:min(len(a.Files), listedFiles)] {
-		path := f.Path
-		if f.From != "" {
-			path = f.From + " → " + f.Path
-		}
-		line("• %s %s  +%d -%d", l.T("approval.action_"+f.Action), coded(path), f.Added, f.Removed)
+		line("• %s %s  +%d -%d", l.T("approval.action_"+f.Action), coded(f.Name()), f.Added, f.Removed)
 	}
 	if more := len(a.Files) - listedFiles; more > 0 {
 		line("%s", l.T("slack.more_files", more))

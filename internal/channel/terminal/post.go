@@ -55,7 +55,7 @@ func request(l i18n.Lang, p channel.Post, width int) (rows []line) {
 			path = f.From + " -> " + f.Path
 		}
 		how := style(0)
-		if f.Action == "delete" || f.Action == "rename" || f.Action == "mode" {
+		if f.Risky() {
 			how = red
 		}
 		text(span{how, "  " + l.T("terminal.action."+f.Action) + " " + path}, span{green, fmt.Sprintf("  +%d", f.Added)}, span{red, fmt.Sprintf(" -%d", f.Removed)})
