@@ -56,6 +56,7 @@ type commands struct {
 	Sessions  sessionsCmd  `cmd:"" help:"${sessions_help}"`
 	Analyses  analysesCmd  `cmd:"" help:"${analyses_help}"`
 	Chat      chatVerbs    `cmd:"" help:"${chat_help}"`
+	Channels  channelsCmd  `cmd:"" help:"${channels_help}"`
 	Approvals approvalsCmd `cmd:"" help:"${approvals_help}"`
 	Rollback  rollbackCmd  `cmd:"" help:"${rollback_help}"`
 	Check     checkCmd     `cmd:"" help:"${check_help}"`

@@ -13,6 +13,7 @@ var catalog = [...]table{
 	{make: brokerTexts},
 	{make: budgetTexts},
 	{make: checkTexts},
+	{make: channelTexts},
 	{make: cliTexts},
 	{make: cloudTexts},
 	{make: configTexts},

@@ -32,5 +32,14 @@ func lineTexts() map[string]text {
 		"line.deny":         {"Deny", "却下する"},
 		"line.approve_says": {"I approve %s", "%s を承認します"},
 		"line.deny_says":    {"I deny %s", "%s を却下します"},
+
+		"line.bot":           {"%s (%s)", "%s（%s）"},
+		"line.used":          {"%d of %d messages of the month are used", "今月の %d / %d 通を使いました"},
+		"line.no_limit":      {"the plan has no limit", "プランに上限はありません"},
+		"line.webhook":       {"%s, which LINE reaches", "%s（LINE から届きます）"},
+		"line.webhook_none":  {"LINE has no webhook address: set %s in the console", "LINE に Webhook URL が設定されていません。コンソールで %s を設定してください"},
+		"line.webhook_off":   {"the webhook is switched off: switch Use webhook on in the console", "Webhook の利用がオフです。コンソールでオンにしてください"},
+		"line.webhook_other": {"LINE sends to %s, and not to %s: set it in the console, or serve.public_url", "LINE の送信先は %s です。コンソールで %s にするか、serve.public_url を直してください"},
+		"line.webhook_fails": {"LINE does not reach %s (status %d, %s): tori serve has to run, and the proxy to let it through with a certificate that browsers trust", "LINE から %s に届きません（状態 %d、%s）。tori serve を起動し、プロキシがブラウザーの信頼する証明書で通すようにしてください"},
 	}
 }

@@ -31,5 +31,14 @@ func slackTexts() map[string]text {
 		"slack.superseded":  {"%s: a newer request stands below.", "%s: 新しい承認要求が下にあります。"},
 		"slack.more_files":  {"and %d more files; the diff has all of them", "ほか %d ファイル。すべて差分にあります"},
 		"slack.cut_request": {"The request is too long to show whole here, so it has no buttons; tori approvals shows and decides it.", "長すぎて全体を表示できないため、ボタンはありません。tori approvals で確認し、決定してください。"},
+
+		"slack.unreachable":    {"Slack cannot be reached: %v", "Slack に接続できません: %v"},
+		"slack.team":           {"%s in %s", "%s（%s）"},
+		"slack.scopes":         {"all %d that are needed", "必要な %d 個がすべてあります"},
+		"slack.scopes_missing": {"missing: %s. Add them on the page OAuth & Permissions and install the app anew", "不足: %s。OAuth & Permissions で加え、再インストールしてください"},
+		"slack.socket":         {"opens Socket Mode", "Socket Mode に接続できます"},
+		"slack.reached":        {"%s answers", "%s が応答します"},
+		"slack.not_reached":    {"%s does not answer: %v. tori serve has to run, and the proxy to let it through", "%s が応答しません: %v。tori serve を起動し、プロキシで通してください"},
+		"slack.other_answer":   {"%s answers with status %d, and tori serve would with 401: something else is there", "%s の応答は状態 %d です（tori serve なら 401）。別のプログラムが応答しています"},
 	}
 }

@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -29,6 +30,20 @@ const (
 // would be told is dropped. Of the progress of a job the first is shown alone: each message
 // counts against the month's quota.
 func (l *Line) Post(ctx context.Context, p channel.Post) error {
+	err := l.post(ctx, p)
+	if errors.Is(err, errDropped) {
+		return nil
+	}
+	return err
+}
+
+// Send implements channel.Checker.
+func (l *Line) Send(ctx context.Context, session, text string) error {
+	return l.post(ctx, channel.Post{SessionID: session, Kind: channel.Notice, Text: text})
+}
+
+// post is Post whose errDropped is for who asks.
+func (l *Line) post(ctx context.Context, p channel.Post) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -56,10 +71,7 @@ func (l *Line) Post(ctx context.Context, p channel.Post) error {
 	for n := 0; len(all) > 0; n++ {
 		some := all[:min(len(all), maxMessages)]
 		all = all[len(some):]
-		switch err := l.send(ctx, p, to, n, some); {
-		case errors.Is(err, errDropped):
-			return nil
-		case err != nil:
+		if err := l.send(ctx, p, to, n, some); err != nil {
 			return err
 		}
 	}
@@ -139,7 +151,7 @@ func (l *Line) send(ctx context.Context, p channel.Post, to string, n int, some 
 			l.leave(p.SessionID, true)
 		}
 		l.alert("line.dropped", p.SessionID, err)
-		return errDropped
+		return fmt.Errorf("%w: %w", errDropped, err)
 	case refused && r.monthly():
 		l.spent()
 		return err

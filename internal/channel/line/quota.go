@@ -34,33 +34,43 @@ func (l *Line) watch(ctx context.Context) {
 	if fresh {
 		return
 	}
-	var may *messaging_api.MessageQuotaResponse
-	var used *messaging_api.QuotaConsumptionResponse
-	_, err := l.once(ctx, func(c *messaging_api.MessagingApiAPI) (res *http.Response, err error) {
-		res, may, err = c.GetMessageQuotaWithHttpInfo()
-		return res, err
-	})
-	if err == nil && may != nil && may.Type == messaging_api.QuotaType_LIMITED {
-		_, err = l.once(ctx, func(c *messaging_api.MessagingApiAPI) (res *http.Response, err error) {
-			res, used, err = c.GetMessageQuotaConsumptionWithHttpInfo()
-			return res, err
-		})
-	}
+	used, limit, err := l.usage(ctx)
 	if err != nil {
 		l.opt.Log.Debug("LINE: the quota of the month is not known: " + err.Error())
 		return
 	}
-	if used == nil {
+	if limit == 0 {
 		return
 	}
-	near := used.TotalUsage*100 >= may.Value*quotaNear
+	near := used*100 >= limit*quotaNear
 	l.mu.Lock()
 	was := l.quota.warned
 	l.quota.warned = near
 	l.mu.Unlock()
 	if near && !was {
-		l.alert("line.quota", used.TotalUsage, may.Value)
+		l.alert("line.quota", used, limit)
 	}
+}
+
+// usage is how many messages of the month are used, and how many may be; a limit of 0 is none.
+func (l *Line) usage(ctx context.Context) (used, limit int64, err error) {
+	var may *messaging_api.MessageQuotaResponse
+	_, err = l.once(ctx, func(c *messaging_api.MessagingApiAPI) (res *http.Response, err error) {
+		res, may, err = c.GetMessageQuotaWithHttpInfo()
+		return res, err
+	})
+	if err != nil || may == nil || may.Type != messaging_api.QuotaType_LIMITED {
+		return 0, 0, err
+	}
+	var so *messaging_api.QuotaConsumptionResponse
+	_, err = l.once(ctx, func(c *messaging_api.MessagingApiAPI) (res *http.Response, err error) {
+		res, so, err = c.GetMessageQuotaConsumptionWithHttpInfo()
+		return res, err
+	})
+	if err != nil || so == nil {
+		return 0, 0, err
+	}
+	return so.TotalUsage, may.Value, nil
 }
 
 // spent tells the operators once that nothing can be pushed any more in this month.

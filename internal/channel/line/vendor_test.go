@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"toritsugi/internal/channel"
 )
@@ -43,6 +44,10 @@ type vendor struct {
 	faults  []fault           // of the calls to come, in order
 	limit   int64             // of the month; 0 is none
 	used    int64
+
+	endpoint       string // of the webhook
+	off, unreached bool   // the webhook
+	behind         time.Duration
 }
 
 // press is a button that a person can press.
@@ -58,7 +63,7 @@ type fault struct {
 }
 
 func newVendor(t *testing.T) *vendor {
-	return &vendor{t: t, tokens: map[string]bool{}, keys: map[string]bool{}, content: map[string][]byte{}}
+	return &vendor{t: t, tokens: map[string]bool{}, keys: map[string]bool{}, content: map[string][]byte{}, endpoint: "https://tori.example/webhooks/line"}
 }
 
 // RoundTrip makes it the transport of a client within a bubble of time.
@@ -115,6 +120,7 @@ func (v *vendor) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		Units          []string         `json:"customAggregationUnits"`
 		ChatID         string           `json:"chatId"`
 		LoadingSeconds int              `json:"loadingSeconds"`
+		Endpoint       string           `json:"endpoint"`
 	}
 	if r.Method == http.MethodPost {
 		d := json.NewDecoder(bytes.NewReader(body))
@@ -163,6 +169,24 @@ func (v *vendor) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		_, _ = fmt.Fprintf(w, `{"type":"limited","value":%d}`, v.limit)
 	case path == "/v2/bot/message/quota/consumption":
 		_, _ = fmt.Fprintf(w, `{"totalUsage":%d}`, v.used)
+	case path == "/v2/bot/info" && r.Method == http.MethodGet:
+		w.Header().Set("Date", time.Now().Add(-v.behind).UTC().Format(http.TimeFormat))
+		_, _ = io.WriteString(w, `{"userId":"U0","basicId":"@tori","displayName":"tori","chatMode":"bot","markAsReadMode":"auto"}`)
+	case path == "/v2/bot/channel/webhook/endpoint" && r.Method == http.MethodGet:
+		if v.endpoint == "" {
+			fail(w, 404, "Webhook endpoint not found")
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"endpoint": v.endpoint, "active": !v.off})
+	case path == "/v2/bot/channel/webhook/test" && r.Method == http.MethodPost:
+		if in.Endpoint != v.endpoint {
+			v.t.Errorf("a test of %q", in.Endpoint)
+		}
+		answer := map[string]any{"success": true, "timestamp": "2026-01-02T03:04:05.678Z", "statusCode": 200, "reason": "OK", "detail": "200"}
+		if v.unreached {
+			answer["success"], answer["statusCode"], answer["reason"], answer["detail"] = false, 0, "COULD_NOT_CONNECT", "TLS handshake failure"
+		}
+		_ = json.NewEncoder(w).Encode(answer)
 	case strings.HasSuffix(path, "/content"):
 		data, known := v.content[strings.Split(path, "/")[4]]
 		if !known {

@@ -145,8 +145,14 @@ func (a *api) try(ctx context.Context, token, method string, args url.Values, ou
 	case out == nil:
 		return nil
 	}
+	if o, ok := out.(header); ok {
+		o.headed(w.Header)
+	}
 	return json.Unmarshal(b, out)
 }
+
+// header is an answer that is told what stands above it.
+type header interface{ headed(http.Header) }
 
 // limit notes that there were too many calls.
 func (a *api) limit(method, by string, h http.Header) error {

@@ -99,6 +99,7 @@ func newFake(t *testing.T) *fake {
 	mux.HandleFunc("POST /upload/{id}", f.upload)
 	mux.HandleFunc("GET /files/{name}", f.file)
 	mux.HandleFunc("GET /socket", f.socket)
+	mux.HandleFunc("POST /well/webhooks/slack/events", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	srv := &http.Server{Handler: mux}
 	done := make(chan struct{})
 	go func() { _ = srv.Serve(l); close(done) }()
@@ -165,6 +166,7 @@ func (f *fake) method(w http.ResponseWriter, r *http.Request) {
 	}
 	done()
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Oauth-Scopes", strings.Join(botScopes(), ","))
 	_, _ = io.WriteString(w, answer)
 }
 
@@ -242,7 +244,7 @@ func (f *fake) do(c call) string {
 	}
 	switch c.method {
 	case "auth.test":
-		return answer(map[string]any{"team_id": "T1", "user_id": bot, "bot_id": "BBOT", "url": "https://acme.slack.com/"})
+		return answer(map[string]any{"team_id": "T1", "user_id": bot, "bot_id": "BBOT", "team": "Acme", "user": "tori", "url": "https://acme.slack.com/"})
 	case "apps.connections.open":
 		return answer(map[string]any{"url": "ws://slack.test/socket?ticket=secret-ticket"})
 	case "chat.postMessage":

@@ -76,6 +76,9 @@ func TestManifestAsksForTheLeast(t *testing.T) {
 	if want := slices.Sorted(maps.Keys(needed)); !slices.Equal(m.OAuth.Scopes.Bot, want) {
 		t.Errorf("the manifest asks for %q, needed are %q", m.OAuth.Scopes.Bot, want)
 	}
+	if !slices.Equal(m.OAuth.Scopes.Bot, botScopes()) {
+		t.Errorf("tori channels check looks for %q", botScopes())
+	}
 	if f := m.Features; len(f.Commands) != 1 || f.Commands[0].Command != "/tori" || len(f.Shortcuts) != 1 || f.Shortcuts[0].Type != "message" || f.Shortcuts[0].Callback != workOnThis {
 		t.Errorf("%+v", f)
 	}
@@ -102,7 +105,7 @@ func called(t *testing.T) (all []string) {
 		}
 		ast.Inspect(tree, func(n ast.Node) bool {
 			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
-				if s, err := strconv.Unquote(l.Value); err == nil && method.MatchString(s) && !strings.HasPrefix(s, "slack.") && !strings.HasPrefix(s, "terminal.") && !strings.HasSuffix(s, ".com") {
+				if s, err := strconv.Unquote(l.Value); err == nil && method.MatchString(s) && !strings.HasPrefix(s, "slack.") && !strings.HasPrefix(s, "terminal.") && !strings.HasPrefix(s, "channel.") && !strings.HasSuffix(s, ".com") {
 					all = append(all, s)
 				}
 			}

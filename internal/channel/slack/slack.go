@@ -64,10 +64,16 @@ type Slack struct {
 
 // identity is who the bot token is.
 type identity struct {
-	TeamID string `json:"team_id"`
-	UserID string `json:"user_id"`
-	BotID  string `json:"bot_id"`
+	TeamID string      `json:"team_id"`
+	UserID string      `json:"user_id"`
+	BotID  string      `json:"bot_id"`
+	User   string      `json:"user"`
+	Team   string      `json:"team"`
+	header http.Header // of the answer
 }
+
+// headed implements header.
+func (me *identity) headed(h http.Header) { me.header = h }
 
 // New returns a Slack that is connected to nothing yet. Its error names the option that is
 // missing or wrong.
