@@ -76,7 +76,7 @@ func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, 
 		return member{Receiver: l, hooks: map[string]http.Handler{"POST /webhooks/line": l}}, nil
 	case channel.Slack:
 		s, err := slack.New(slack.Options{BotToken: c.Slack.BotToken, AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: d.env.HTTP, Inbox: in,
-			Allowed: allowed, Known: d.talks.engine.Known, AtOnce: atOnce,
+			Allowed: allowed, Known: d.talks.engine.Known, Home: d.talks.home, AtOnce: atOnce,
 			Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
 		if err != nil {
 			return member{}, err

@@ -99,6 +99,9 @@ func (j *Jobs) locked(ctx context.Context, job *Job, f func() error) error {
 	})
 }
 
+// May reports whether somebody may decide about a job, or deny it.
+func (j *Jobs) May(job Job, who string) bool { return j.may(job, Decision{By: who}) == nil }
+
 // may says why somebody may not decide about a job.
 func (j *Jobs) may(job Job, d Decision) error {
 	approver := d.Permitted || j.Settings.among(j.Settings.Approvers, d.By)

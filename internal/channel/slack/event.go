@@ -69,6 +69,7 @@ type message struct {
 	Text        string       `json:"text,omitempty"`
 	TS          string       `json:"ts,omitempty"`
 	ThreadTS    string       `json:"thread_ts,omitempty"`
+	Tab         string       `json:"tab,omitempty"` // of homeOpened
 	DeletedTS   string       `json:"deleted_ts,omitempty"`
 	Files       []file       `json:"files,omitempty"`
 	Attachments []attachment `json:"attachments,omitempty"`
@@ -108,7 +109,7 @@ func (s *Slack) eventOf(raw []byte, at time.Time) (e channel.Event, ok bool, err
 		return e, false, errNoEvent
 	}
 	switch head.Event.Type {
-	case "message", "app_mention":
+	case "message", "app_mention", homeOpened:
 	case "":
 		if head.Type == "event_callback" {
 			return e, false, errNoEvent
@@ -149,6 +150,8 @@ func (s *Slack) eventOf(raw []byte, at time.Time) (e channel.Event, ok bool, err
 // each: both have the message's place as theirs, so that it waits once.
 func (m *message) queued(eventID string) (id, queue string, ok bool) {
 	switch {
+	case m.Type == homeOpened:
+		return eventID, "", m.Tab == "home"
 	case m.Subtype == "message_changed", m.Subtype == "message_deleted":
 		return eventID, "", true
 	case !m.spoken():

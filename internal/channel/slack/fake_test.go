@@ -32,6 +32,7 @@ var arguments = map[string]string{
 	"chat.postMessage":             "channel* text|blocks* thread_ts metadata unfurl_links unfurl_media",
 	"chat.update":                  "channel* ts* text|blocks* unfurl_links unfurl_media",
 	"chat.delete":                  "channel* ts*",
+	"views.publish":                "user_id* view* hash",
 	"reactions.add":                "channel* name* timestamp*",
 	"conversations.replies":        "channel* ts* oldest limit cursor include_all_metadata",
 	"conversations.history":        "channel* oldest limit cursor include_all_metadata",
@@ -71,6 +72,7 @@ type fake struct {
 	opened    chan *websocket.Conn
 	acked     chan string
 	page      int
+	homes     []string // views that were published
 }
 
 // listener hands out the ends of pipes.
@@ -243,6 +245,16 @@ func (f *fake) do(c call) string {
 		return nil
 	}
 	switch c.method {
+	case "views.publish":
+		var view struct {
+			Type   string
+			Blocks json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(c.args.Get("view")), &view); err != nil || view.Type != "home" {
+			f.t.Errorf("%v: %s", err, c.args.Get("view"))
+		}
+		f.checkBlocks(string(view.Blocks))
+		f.homes = append(f.homes, c.args.Get("user_id")+" "+string(view.Blocks))
 	case "auth.test":
 		return answer(map[string]any{"team_id": "T1", "user_id": bot, "bot_id": "BBOT", "team": "Acme", "user": "tori", "url": "https://acme.slack.com/"})
 	case "apps.connections.open":

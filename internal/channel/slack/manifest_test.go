@@ -19,7 +19,7 @@ import (
 // scopes are those that a method or an event needs, by Slack's description of them. A method of
 // the app token needs connections:write, which no manifest has.
 var scopes = map[string][]string{
-	"auth.test": nil, "apps.connections.open": nil,
+	"auth.test": nil, "views.publish": nil, homeOpened: nil, "apps.connections.open": nil,
 	"chat.postMessage": {"chat:write"}, "chat.update": {"chat:write"}, "chat.delete": {"chat:write"},
 	"reactions.add":                {"reactions:write"},
 	"conversations.replies":        {"channels:history", "groups:history", "im:history", "mpim:history"},
@@ -82,7 +82,7 @@ func TestManifestAsksForTheLeast(t *testing.T) {
 	if f := m.Features; len(f.Commands) != 1 || f.Commands[0].Command != "/tori" || len(f.Shortcuts) != 1 || f.Shortcuts[0].Type != "message" || f.Shortcuts[0].Callback != workOnThis {
 		t.Errorf("%+v", f)
 	}
-	if !m.Set.Socket || !m.Set.Interactivity.On || len(m.Set.Events.Bot) != 5 {
+	if !m.Set.Socket || !m.Set.Interactivity.On || len(m.Set.Events.Bot) != 6 {
 		t.Errorf("%+v", m.Set)
 	}
 }

@@ -49,6 +49,8 @@ func (s *Slack) Receive(ctx context.Context, e channel.Event, h channel.EventHan
 		return nil
 	}
 	switch m := b.Event; {
+	case m.Type == homeOpened:
+		return r.home(ctx, m)
 	case m.Subtype == "message_deleted":
 		return r.deleted(ctx, m.Channel, m.Previous)
 	case m.Subtype == "message_changed":

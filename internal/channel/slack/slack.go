@@ -36,6 +36,9 @@ type Options struct {
 	// AtOnce reports whether a text is a command that acts while a turn goes on. It is
 	// asked before the event is kept; nil means that none is.
 	AtOnce func(text string) bool
+	// Home is what a person, "slack:U1", is told in the app's home, as Markdown; nil for no
+	// home.
+	Home func(ctx context.Context, who string) (string, error)
 	// Mask masks the secrets of what is logged, and of a command that is shown to a channel.
 	Mask func(string) string
 	Now  func() time.Time
@@ -53,9 +56,10 @@ type Slack struct {
 
 	mu      sync.Mutex
 	me      *identity
-	said    channel.Recent[string] // part of a post → ts of its message
-	unsure  channel.Recent[string] // parts of which it is not known whether they were taken
-	looked  channel.Recent[string] // sessions whose thread was looked through
+	said    channel.Recent[string]    // part of a post → ts of its message
+	unsure  channel.Recent[string]    // parts of which it is not known whether they were taken
+	looked  channel.Recent[string]    // sessions whose thread was looked through
+	homes   channel.Recent[time.Time] // when the home of a person was published
 	jobs    map[string]*progress
 	trouble string // why nothing comes by Socket Mode
 	closed  bool
@@ -97,7 +101,7 @@ func New(opt Options) (*Slack, error) {
 		opt.AtOnce = func(string) bool { return false }
 	}
 	return &Slack{opt: opt, api: newAPI(base, opt.HTTP, opt.Now), log: opt.Log, started: opt.Now(), jobs: map[string]*progress{},
-		said: channel.Recent[string]{Most: maxRemembered}, unsure: channel.Recent[string]{Most: maxRemembered}, looked: channel.Recent[string]{Most: maxRemembered}}, nil
+		said: channel.Recent[string]{Most: maxRemembered}, unsure: channel.Recent[string]{Most: maxRemembered}, looked: channel.Recent[string]{Most: maxRemembered}, homes: channel.Recent[time.Time]{Most: maxRemembered}}, nil
 }
 
 // Kind implements channel.Channel.
