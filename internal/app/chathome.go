@@ -30,18 +30,14 @@ func (t *talks) home(ctx context.Context, who string) (string, error) {
 		if !t.approvals.May(j, who) {
 			continue
 		}
-		m, err := t.store.Metadata(j.Run)
-		if err != nil {
-			return "", err
-		}
-		list("%s `/approve %s %s`", t.homeTitle(m), j.Job, j.Short())
+		list("%s `/approve %s %s`", t.homeTitle(j.Run), j.Job, j.Short())
 	}
 	if len(text) == 1 {
 		text = append(text, t.lang.T("app.home_nothing"))
 	}
 	text = append(text, "", "# "+t.lang.T("app.home_runs"))
 	for _, v := range l.Views {
-		list("%s: %s (%s)", t.status(v), t.homeTitle(v.Metadata), v.Metadata.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"))
+		list("%s: %s (%s)", t.status(v), t.homeTitle(v.Metadata.UUID), v.Metadata.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	if len(l.Views) == 0 {
 		text = append(text, t.lang.T("app.home_nothing"))
@@ -50,9 +46,16 @@ func (t *talks) home(ctx context.Context, who string) (string, error) {
 }
 
 // homeTitle is the title of a run, in bold.
-func (t *talks) homeTitle(m contextstore.Metadata) string {
-	if o, err := order.Parse(m); err != nil || o.LocalOnly {
-		return t.lang.T("app.home_local")
+func (t *talks) homeTitle(uuid string) string {
+	m, err := t.store.Metadata(uuid) // of what has ended a list tells less
+	if err == nil {
+		var o order.Order
+		if o, err = order.Parse(m); o.LocalOnly {
+			return t.lang.T("app.home_local")
+		}
+	}
+	if err != nil {
+		return "`" + contextstore.Short(uuid) + "`"
 	}
 	return "**" + strings.NewReplacer("*", "", "\n", " ").Replace(m.Title) + "**"
 }

@@ -32,6 +32,11 @@ func TestHome(t *testing.T) {
 			t.Errorf("%s sees %s%s", who, waits, runs)
 		}
 	}
+	h.must(h.decide(id, false))
+	h.must(h.once())
+	if text := home("slack:U1"); !strings.Contains(text, "- ended: **Make it 42**") {
+		t.Errorf("of what has ended no title is told: %s", text)
+	}
 	run, err := json.Marshal(map[string]any{"local_only": true})
 	h.must(err)
 	_, err = talks.store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{Source: "terminal", Type: "chat", ID: "x"}, Title: "the secret plan", User: "hanako", Run: run})

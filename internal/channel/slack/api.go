@@ -57,11 +57,12 @@ type api struct {
 
 	mu    sync.Mutex
 	until map[string]time.Time // by what a limit is counted by
+	bad   map[string]error     // tokens that Slack refused last, and how
 }
 
 func newAPI(base *url.URL, client *http.Client, now func() time.Time) *api {
 	// A redirect leads to a page to sign in, or away from Slack.
-	return &api{base: base, http: wire.SingleHop(client), now: now, until: map[string]time.Time{}}
+	return &api{base: base, http: wire.SingleHop(client), now: now, until: map[string]time.Time{}, bad: map[string]error{}}
 }
 
 // call is try that waits while there are too many calls, as long as ctx lasts.
@@ -141,7 +142,15 @@ func (a *api) try(ctx context.Context, token, method string, args url.Values, ou
 	case !answer.OK && answer.Error == "ratelimited":
 		return a.limit(method, by, w.Header)
 	case !answer.OK:
-		return explained(&Error{method, answer.Error, answer.Needed})
+		e := &Error{method, answer.Error, answer.Needed}
+		err := explained(e)
+		if e.ofToken() {
+			a.judge(token, err)
+		}
+		return err
+	}
+	a.judge(token, nil)
+	switch {
 	case out == nil:
 		return nil
 	}
@@ -149,6 +158,22 @@ func (a *api) try(ctx context.Context, token, method string, args url.Values, ou
 		o.headed(w.Header)
 	}
 	return json.Unmarshal(b, out)
+}
+
+// judge notes that Slack refused a token, or, with nil, took it.
+func (a *api) judge(token string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if delete(a.bad, token); err != nil {
+		a.bad[token] = err
+	}
+}
+
+// refused is why Slack does not take a token, nil where it does.
+func (a *api) refused(token string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.bad[token]
 }
 
 // header is an answer that is told what stands above it.

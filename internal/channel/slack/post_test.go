@@ -375,3 +375,31 @@ func TestSessionsOfOthersAreRefused(t *testing.T) {
 		}
 	})
 }
+
+// Whoever looks after tori is told by Ready that nothing goes out, until something does.
+func TestReadyTellsOfARevokedToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &channeltest.Handler{}, nil)
+		revoked := true
+		r.f.fail = func(c call, _ func()) (int, string, map[string][]string) {
+			if revoked && c.method != "apps.connections.open" {
+				return 200, `{"ok":false,"error":"token_revoked"}`, nil
+			}
+			return 0, "", nil
+		}
+		say := func() error {
+			return r.s.Post(t.Context(), channel.Post{SessionID: session, Key: "k1", Kind: channel.Answer, Text: "hello"})
+		}
+		if err := say(); err == nil || !strings.Contains(r.s.Ready(), "token_revoked") {
+			t.Errorf("%v, ready: %q", err, r.s.Ready())
+		}
+		if err := r.s.api.call(t.Context(), appToken, "apps.connections.open", nil, nil); err != nil || r.s.Ready() == "" {
+			t.Errorf("%v: the app token's call says nothing of the bot token", err)
+		}
+		revoked = false
+		if err := say(); err != nil || r.s.Ready() != "" {
+			t.Errorf("%v, ready: %q", err, r.s.Ready())
+		}
+	})
+}

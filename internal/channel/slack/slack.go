@@ -107,10 +107,13 @@ func New(opt Options) (*Slack, error) {
 // Kind implements channel.Channel.
 func (s *Slack) Kind() channel.Kind { return channel.Slack }
 
-// Ready says why nothing comes by Socket Mode, "" where all is well.
+// Ready says why nothing comes by Socket Mode, or nothing goes out, "" where all is well.
 func (s *Slack) Ready() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.api.refused(s.opt.BotToken); s.trouble == "" && err != nil {
+		return s.opt.Mask(s.opt.Lang.Error(err))
+	}
 	return s.trouble
 }
 
