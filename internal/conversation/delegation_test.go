@@ -185,6 +185,36 @@ func TestDeclarationsOfCoders(t *testing.T) {
 	h.tells("route.override", "from to by", `from="CODE2" to="CODE1" by="command"`, `from="CODE1" to="CODE3" by="command"`)
 }
 
+// A kill between the notice that a job has come back and the answer: the next attempt does not
+// say the notice again.
+func TestFinishIsCutShort(t *testing.T) {
+	t.Parallel()
+	h := open(t, i18n.English, "terminal")
+	h.hears("/code2 do")
+	const job = "20260301-101010-00000001"
+	x := h.open(h.id, channel.Terminal)
+	if _, err := h.append(t.Context(), x, Entry{Role: roleAssistant, Kind: channel.Notice, ReplyTo: "m1", Job: job, Content: h.prompts.notice("done", h.Alias(t.Context(), "coder2"), "do")}); err != nil {
+		t.Fatal(err)
+	}
+	h.plays("chat", "Here is a proposal.")
+	f := Finished{SessionID: h.id, ReplyTo: "m1", ID: job, Title: "do", Route: routing.Code2, Proposal: &contract.Coder{Plan: "Change it.", Patch: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", NeedApproval: true}}
+	if err := h.Finish(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	if all := h.stage.seen(); len(all) != 3 || !strings.HasPrefix(all[1], "notice: ") || all[2] != "answer: Here is a proposal." {
+		t.Errorf("%q", all)
+	}
+	said := 0
+	if err := x.back(func(n Entry) bool {
+		if n.Kind == channel.Notice && n.Job == job && !strings.Contains(n.Content, "/jobs") {
+			said++
+		}
+		return true
+	}); err != nil || said != 1 {
+		t.Errorf("%d notices on record, %v", said, err)
+	}
+}
+
 // A job that fails, that is refused, that has no coder or no repository.
 func TestJobsThatAreNone(t *testing.T) {
 	t.Parallel()

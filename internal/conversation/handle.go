@@ -449,8 +449,12 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	defer leave()
 	ctx = context.WithValue(ctx, byItself{}, true)
 	told, user := false, ""
+	var notices []Entry // which an attempt that was cut short told
 	if err := x.recent(func(n Entry) bool {
 		told = told || n.Job == f.ID && (n.Kind == channel.Answer || n.Kind == channel.Decided)
+		if n.Job == f.ID && n.Kind == channel.Notice {
+			notices = append(notices, n)
+		}
 		if n.ID != "" && n.ID == f.ReplyTo {
 			user = n.User
 		}
@@ -467,7 +471,7 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 		return err
 	}
 	t := &turn{e: e, x: x, l: l, m: channel.Message{ID: f.ReplyTo, User: user, SessionID: x.ID, Channel: x.kind}, entry: Entry{Seq: last.Seq + 1},
-		id: x.ID + "#" + f.ID, route: routing.Chat, job: f.ID, handed: true}
+		id: x.ID + "#" + f.ID, route: routing.Chat, job: f.ID, handed: true, posts: notices}
 	if s.PrevRoute != nil {
 		t.route = *s.PrevRoute // its declaration stands with the job
 	}
