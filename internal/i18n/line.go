@@ -16,6 +16,7 @@ func lineTexts() map[string]text {
 
 		"line.hello": {"Hello. Write what it is about; /help lists the commands.", "こんにちは。ご用件をお書きください。/help でコマンドの一覧を表示します。"},
 
+		"line.joined":   {"Hello. Mention me in a message and write what it is about; I answer those whom my operators allow. A mention with /help lists the commands.", "こんにちは。私へのメンションを付けてご用件をお書きください。運用者が許可した方にお答えします。メンションに続けて /help と書くと、コマンドの一覧を表示します。"},
 		"line.image":    {"[image] Please describe this image briefly.", "［画像］この画像を簡潔に説明してください。"},
 		"line.no_image": {"[image, which is not shown to you: %s]", "［画像（読み込めませんでした: %s）］"},
 		"line.audio":    {"[audio]", "［音声］"},

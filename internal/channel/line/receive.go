@@ -29,14 +29,15 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 	default: // somebody is there
 		l.leave(e.session(), false)
 	}
+	if e.Type == "join" { // LINE does not say who invited it
+		return l.greet(ctx, &e, "line.joined")
+	}
 	if e.Source.UserID == "" || !l.opt.Allowed(e.Source.UserID) { // before anything is fetched or shown
 		return nil
 	}
 	switch e.Type {
 	case "follow":
-		return l.greet(ctx, &e)
-	case "join": // LINE does not say who invited it
-		return nil
+		return l.greet(ctx, &e, "line.hello")
 	case "unsend":
 		return h.Withdraw(ctx, e.session(), e.Unsend.MessageID)
 	}
@@ -76,11 +77,11 @@ func (l *Line) leave(session string, gone bool) {
 	l.gone.Put(session, gone)
 }
 
-// greet says one sentence to who followed the channel. It costs nothing of the quota, and is
+// greet says one text to who followed the channel, or had it join a group. It costs nothing of the quota, and is
 // not worth a second try.
-func (l *Line) greet(ctx context.Context, e *event) error {
+func (l *Line) greet(ctx context.Context, e *event, key string) error {
 	_, err := l.once(ctx, func(c *messaging_api.MessagingApiAPI) (*http.Response, error) {
-		res, _, err := c.ReplyMessageWithHttpInfo(&messaging_api.ReplyMessageRequest{ReplyToken: e.ReplyToken, Messages: []messaging_api.MessageInterface{textMessage(l.opt.Lang.T("line.hello"), "")}})
+		res, _, err := c.ReplyMessageWithHttpInfo(&messaging_api.ReplyMessageRequest{ReplyToken: e.ReplyToken, Messages: []messaging_api.MessageInterface{textMessage(l.opt.Lang.T(key), "")}})
 		return res, err
 	})
 	if err != nil {
