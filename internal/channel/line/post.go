@@ -135,7 +135,7 @@ func (l *Line) send(ctx context.Context, p channel.Post, to string, n int, some 
 		return i18n.E("line.monthly")
 	}
 	push := func(c *messaging_api.MessagingApiAPI) (*http.Response, error) {
-		res, _, err := c.PushMessageWithHttpInfo(&messaging_api.PushMessageRequest{To: to, Messages: some}, key)
+		res, _, err := c.PushMessageWithHttpInfo(&messaging_api.PushMessageRequest{To: to, Messages: some, CustomAggregationUnits: []string{}}, key)
 		return res, err
 	}
 	err := l.call(ctx, push)

@@ -96,7 +96,7 @@ func TestWhoWritesInAGroupIsLookedAt(t *testing.T) {
 	all := map[string]any{"type": "all", "index": 0, "length": 4}
 	r.writes("group:C1:U1", "@All x", all)
 	r.writes("group:C1:U9", "@All y", all)
-	r.writes("group:C1:", "@All who am I", all) // LINE does not say who it was
+	r.writes("group:C1:", "@All who am I", all)                                                                        // LINE does not say who it was
 	if told := r.h.Told(); len(told) != 1 || told[0].User != "line:U1" || r.v.all() != i18n.English.T("line.joined") { // by the reply token, once
 		t.Errorf("%+v, %q", told, r.v.shown)
 	}

@@ -91,6 +91,11 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body != nil {
 		body, _ = io.ReadAll(r.Body)
 	}
+	if d, err := described(); err != nil {
+		v.t.Error(err)
+	} else if said := d.check(r, body); said != "" {
+		v.t.Errorf("%s %s: %s: %.500s", r.Method, r.URL.Path, said, body)
+	}
 	if i := slices.IndexFunc(v.faults, func(f fault) bool { return strings.HasPrefix(r.URL.Path, f.path) }); i >= 0 {
 		f := v.faults[i]
 		v.faults = slices.Delete(v.faults, i, i+1)

@@ -24,7 +24,8 @@ const (
 	bot      = "UBOT"
 )
 
-// arguments are what a method takes beside the token, by Slack's description of its Web API;
+// arguments are what a method takes beside the token, by Slack's description of its Web API
+// (docs.slack.dev/reference/methods/METHOD; its OpenAPI of 2021 lacks half of them);
 // those with a star it needs. "text|blocks" needs one of them.
 var arguments = map[string]string{
 	"auth.test":                    "",
@@ -208,6 +209,14 @@ func (f *fake) checkBlocks(raw string) {
 		Type    string
 		BlockID string `json:"block_id"`
 		Text    struct{ Type, Text string }
+
+		Elements []struct {
+			Type     string
+			ActionID string `json:"action_id"`
+			Value    string
+			Style    string
+			Text     struct{ Type, Text string }
+		}
 	}
 	if err := json.Unmarshal([]byte(raw), &all); err != nil {
 		f.t.Error(err)
@@ -218,6 +227,14 @@ func (f *fake) checkBlocks(raw string) {
 	for _, b := range all {
 		if n := len([]rune(b.Text.Text)); n > 3000 || b.Type == "section" && n == 0 || len(b.BlockID) > 255 {
 			f.t.Errorf("a block of %d characters: %+v", n, b)
+		}
+		if b.Type != "section" && b.Type != "actions" || b.Type == "section" && b.Text.Type != "mrkdwn" || b.Type == "actions" && (len(b.Elements) < 1 || len(b.Elements) > 25) {
+			f.t.Errorf("a block that Slack does not take: %+v", b)
+		}
+		for _, e := range b.Elements { // docs.slack.dev/reference/block-kit/block-elements/button-element
+			if e.Type != "button" || e.Text.Type != "plain_text" || e.Text.Text == "" || len([]rune(e.Text.Text)) > 75 || len(e.ActionID) > 255 || len(e.Value) > 2000 || e.Style != "primary" && e.Style != "danger" {
+				f.t.Errorf("a button that Slack does not take: %+v", e)
+			}
 		}
 		if strings.Count(b.Text.Text, "```")%2 != 0 {
 			f.t.Errorf("a fence is open: %s", b.Text.Text)
