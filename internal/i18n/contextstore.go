@@ -6,6 +6,10 @@ func contextstoreTexts() map[string]text {
 			"base directory %s cannot be written: %v; choose another one with --base-dir or context_storage.base_dir, or mend its permissions",
 			"ベースディレクトリ %s に書き込めません: %v。--base-dir か context_storage.base_dir で別の場所を指定するか、権限を直してください",
 		},
+		"contextstore.codes": {
+			"%d codes wait to be used already: try again in some minutes",
+			"未使用のコードがすでに %d 個あります。数分後にもう一度試してください",
+		},
 		"contextstore.newer_format": {
 			"%s was written in format %d, this program knows formats up to %d: use the newer program",
 			"%s は形式 %d で書かれていますが、このプログラムが扱えるのは形式 %d までです。新しい版を使ってください",
