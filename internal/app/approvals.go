@@ -69,7 +69,7 @@ func (s *system) approvals() (*approval.Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.jobs = &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, MayDeliver: s.mayDeliver, Lang: s.speaks(),
+	s.jobs = &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg, func(id string) string { return s.access().Account(id) }), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, MayDeliver: s.mayDeliver, Lang: s.speaks(),
 		Elsewhere: func(dir string) bool {
 			_, asked, err := dialogue.Pending(dir)
 			return asked || err != nil
@@ -93,14 +93,14 @@ func policyVersion(p *policy.Policy, c config.Approval) (string, error) {
 }
 
 // approvalSettings are the settings as package approval takes them.
-func approvalSettings(cfg *config.Config) approval.Settings {
+func approvalSettings(cfg *config.Config, account func(string) string) approval.Settings {
 	c := cfg.Approval
 	admins := make([]string, 0, len(cfg.Access.Admins))
 	for _, name := range cfg.Access.Admins {
 		admins = append(admins, "terminal:"+name)
 	}
 	auto := c.AutoApprove
-	return approval.Settings{Required: c.RequiredByDefault, Hard: words[approval.RiskKind](c.HardRequireApproval), Approvers: c.Approvers, Admins: admins, FourEyes: c.FourEyes, Account: cfg.Access.Account,
+	return approval.Settings{Required: c.RequiredByDefault, Hard: words[approval.RiskKind](c.HardRequireApproval), Approvers: c.Approvers, Admins: admins, FourEyes: c.FourEyes, Account: account,
 		Expires: time.Duration(c.ExpiresHours) * time.Hour, Wide: approval.Wide{Files: c.WideOverwrite.Files, Lines: c.WideOverwrite.Lines, Share: c.WideOverwrite.Share}, CostLimit: int64(c.CostLimitTokens),
 		Auto: approval.AutoSettings{Enabled: auto.Enabled, TTL: time.Duration(auto.TTLMinutes) * time.Minute, Types: words[approval.TaskType](auto.Scope.AllowedTaskTypes),
 			Paths: auto.Scope.AllowedPathsPrefix, Tools: auto.Scope.AllowedTools, Deny: words[approval.RiskKind](auto.Scope.DenyOperations)}}

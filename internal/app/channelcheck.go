@@ -3,12 +3,14 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/channel/line"
 	"toritsugi/internal/channel/slack"
+	"toritsugi/internal/channel/webhook"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
@@ -31,15 +33,16 @@ func CheckChannels(ctx context.Context, env Env, configFile string, send bool) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	members, err := s.checkers(dir)
-	if err != nil {
-		return nil, &ConfigError{err}
-	}
-	if len(members) == 0 {
+	set := s.cfg.Channels.On()
+	if len(set) == 0 {
 		return nil, &ConfigError{i18n.E("channel.none")}
 	}
-	for _, m := range members {
-		kind, l := m.Kind(), s.env.Lang
+	for _, c := range set {
+		kind, l := channel.Kind(c.Kind), s.env.Lang
+		m, err := s.checker(kind, dir)
+		if err != nil {
+			return nil, &ConfigError{err}
+		}
 		add := func(f ...channel.Finding) {
 			for _, one := range f {
 				all = append(all, ChannelFinding{kind, one})
@@ -47,17 +50,17 @@ func CheckChannels(ctx context.Context, env Env, configFile string, send bool) (
 		}
 		add(m.Check(ctx, s.cfg.Serve.PublicURL)...)
 		var nobody error
-		if len(m.allowed) == 0 {
+		if len(c.AllowFrom) == 0 {
 			nobody = i18n.E("channel.nobody", string(kind))
 		}
-		add(channel.Found(l, "allow_from", nobody, "channel.people", len(m.allowed)))
+		add(channel.Found(l, "allow_from", nobody, "channel.people", len(c.AllowFrom)))
 		if !send {
 			continue
 		}
-		if len(m.notify) == 0 {
+		if len(c.Notify) == 0 {
 			add(channel.Found(l, "send", i18n.E("channel.no_notify", string(kind)), ""))
 		}
-		for _, session := range m.notify {
+		for _, session := range c.Notify {
 			err := m.Send(ctx, session, i18n.Lang(s.cfg.Language).T("channel.test"))
 			if err != nil {
 				err = i18n.E("channel.not_sent", session, err)
@@ -68,35 +71,23 @@ func CheckChannels(ctx context.Context, env Env, configFile string, send bool) (
 	return all, nil
 }
 
-// checked is a channel that is looked over, and whom the settings name for it.
-type checked struct {
-	channel.Checker
-	allowed, notify []string
-}
-
 // noInbox is an inbox of a channel that takes nothing in.
 type noInbox struct{}
 
 func (noInbox) Put(context.Context, ...channel.Event) error { return errors.New("nothing is taken in") }
 
-// checkers are the channels of the settings, which take nothing in. Their files lie in dir.
-func (s *system) checkers(dir string) (all []checked, err error) {
+// checker is a channel of the settings, which takes nothing in. Its files lie in dir.
+func (s *system) checker(kind channel.Kind, dir string) (channel.Checker, error) {
 	c, mask, nobody := s.cfg.Channels, s.redact.Strict().String, func(string) bool { return false }
-	if c.LINE.On() {
-		l, err := line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody,
+	switch kind {
+	case channel.HTTP:
+		return webhook.New(webhook.Options{Secret: c.HTTP.Secret, URL: c.HTTP.URL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody, AtOnce: nobody, Mask: mask, Lang: s.env.Lang, Now: s.env.Now, Log: s.log})
+	case channel.LINE:
+		return line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody,
 			MediaDir: filepath.Join(dir, "line"), Mask: mask, Lang: s.env.Lang, Now: s.env.Now, Log: s.log})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, checked{l, c.LINE.AllowFrom, c.LINE.Notify})
-	}
-	if c.Slack.On() {
-		l, err := slack.New(slack.Options{BotToken: c.Slack.BotToken, AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody,
+	case channel.Slack:
+		return slack.New(slack.Options{BotToken: c.Slack.BotToken, AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody,
 			Mask: mask, Lang: s.env.Lang, Now: s.env.Now, Log: s.log})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, checked{l, c.Slack.AllowFrom, c.Slack.Notify})
 	}
-	return all, nil
+	return nil, fmt.Errorf("no channel %q", kind)
 }

@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/config"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/routing"
 	"toritsugi/internal/workspace"
 )
 
@@ -49,7 +50,9 @@ func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options
 	screen.User = string(channel.Terminal) + ":" + user
 	screen.Session = sessionID(user, src, opt.Session)
 	screen.Lang, screen.Now, screen.NewID, screen.Environ = s.spoken, env.Now, uuid.NewString, env.Environ
-	screen.Mask, screen.History = s.redact.Strict().String, filepath.Join(config.StateDir(env.Getenv), "chat-history.jsonl")
+	mask := s.redact.Strict().String
+	screen.Mask = func(text string) string { return mask(routing.Keepable(text)) }
+	screen.History = filepath.Join(config.StateDir(env.Getenv), "chat-history.jsonl")
 	if src != nil {
 		screen.Name, screen.Repo = src.Name(), src.Path
 		screen.Files = func(ctx context.Context) ([]string, error) {

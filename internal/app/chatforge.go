@@ -28,7 +28,7 @@ import (
 // openChatHosts makes the forges whose repositories conversations are about, where that was
 // not done.
 func (s *system) openChatHosts(ctx context.Context) error {
-	hosted := slices.ContainsFunc(s.cfg.Chat.Repositories, func(r config.ChatRepository) bool { return r.URL != "" })
+	hosted := len(s.cfg.GitHub.Repositories) > 0 || slices.ContainsFunc(s.cfg.Chat.Repositories, func(r config.ChatRepository) bool { return r.URL != "" })
 	if s.hosts != nil || !hosted {
 		return nil
 	}
@@ -43,8 +43,8 @@ func (s *system) mayDeliver(ctx context.Context, who, repository string) error {
 	source, name, _ := strings.Cut(repository, ":")
 	r, _ := forge.ParseRepo(name)
 	refuse := func(err error) error { return &approval.NotAllowedError{By: who, Err: err} }
-	at, login, _ := strings.Cut(s.cfg.Access.People[who], ":")
-	if at != source || login == "" {
+	login := s.login(who, source)
+	if login == "" {
 		return refuse(i18n.E("approval.not_linked", who, who, source, repository))
 	}
 	if err := s.openChatHosts(ctx); err != nil {

@@ -253,7 +253,7 @@ func TestOnePerson(t *testing.T) {
 		t.Errorf("%q, %q", v.Metadata.User, j.Requester)
 	}
 	for asked, want := range map[string]string{hanako: "hanako-at-work", "hanako-at-work": "hanako-at-work", "slack:U1": "slack:U1", "": ""} {
-		if who, err := UserOf(asked, h.config, h.environment().Getenv); err != nil || who != want {
+		if who, err := UserOf(h.base, asked, h.config, h.environment().Getenv); err != nil || who != want {
 			t.Errorf("%q is %q, %v", asked, who, err)
 		}
 	}

@@ -44,6 +44,7 @@ type talks struct {
 	wake      func()                 // the pool that works on jobs
 	works     func(uuid string) bool // whether that is a run that it works on
 	lang      i18n.Lang
+	*desk     // begins runs of forges
 
 	*heard
 }
@@ -71,7 +72,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: s.speaks(), wake: func() {}, works: func(string) bool { return false }, heard: &heard{sessions: map[string]bool{}}, opened: make(chan string, mostOpened)}
+	t = &talks{system: s, lang: s.speaks(), wake: func() {}, works: func(string) bool { return false }, desk: &desk{shown: map[string]string{}}, heard: &heard{sessions: map[string]bool{}}, opened: make(chan string, mostOpened)}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
@@ -88,6 +89,10 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if t.approvals, err = s.approvals(); err != nil {
 		end()
 		return nil, nil, err
+	}
+	t.engine.People = t
+	if t.watched() != nil {
+		t.engine.Issues = t
 	}
 	t.engine.Jobs, t.engine.Approvals, t.engine.Tree, t.engine.Opened = t, t, t.tree, t.opens
 	return t, end, nil
@@ -177,7 +182,7 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	t.speaks(j.SessionID)
 	t.progress(o, t.lang.T("job.begins", title))
 	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: at.name, Type: "chat", ID: id}
-	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: t.cfg.Access.User(j.User), Run: raw,
+	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: t.access().User(j.User), Run: raw,
 		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
 			CompressionThreshold: t.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: t.cfg.ContextStorage.MaxMemoryMessages}})
 	if err != nil {
@@ -323,7 +328,11 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 		t.log.Warn("What follows from decisions is done later: " + err.Error())
 	}
 	kind, _, _ := strings.Cut(session, ":")
-	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: user, How: "channel", Where: kind, Reason: d.Reason})
+	by, permitted, err := t.permitted(ctx, user, d.Job)
+	if err != nil {
+		return channel.Approval{}, err
+	}
+	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: by, How: "channel", Where: kind, Reason: d.Reason, Permitted: permitted})
 	var other *approval.OtherHashError
 	if errors.As(err, &other) {
 		t.requestAgain(ctx, session, other.Job)
@@ -331,8 +340,10 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	if err != nil {
 		return channel.Approval{}, err
 	}
-	if j.Session == "" {
+	ofChat := j.Session != "" // of runs of a forge tellThreads tells
+	if !ofChat {
 		j.Session = session
+		defer t.wake()
 	}
 	t.event(ctx, j.Session, j)
 	t.engine.Decided(j.Session, j.Job)
@@ -340,7 +351,7 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 		to := t.toPeopleOf(j)
 		to.post(ctx, j.Session, j, channel.Decided, to.lang.T("conversation.decided_"+string(j.State.Status), j.Job), "decided")
 	}
-	if j.State.Status.Approved() {
+	if ofChat && j.State.Status.Approved() {
 		t.progress(order.Chat{Session: j.Session, Job: j.Job}, t.lang.T("job.applying", j.Title))
 		t.follow(j.Session, j.Job)
 		t.wake()

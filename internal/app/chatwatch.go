@@ -81,6 +81,7 @@ func (t *talks) look(ctx context.Context) {
 	for _, session := range sessions {
 		t.engine.PostOwed(ctx, session)
 	}
+	t.showThreads(ctx)
 	for id, f := range jobs {
 		switch {
 		case f.ended.IsZero():

@@ -100,7 +100,15 @@ func (s *system) newJob(ctx context.Context) (job order.Order, m contextstore.Me
 		m.Title = firstLine(s.opt.Message)
 	}
 	if m.User == "" {
-		m.User = localPerson(s.cfg, s.env.Getenv("USER"))
+		base, err := s.base()
+		if err != nil {
+			return job, m, err
+		}
+		at, err := accessAt(base, s.cfg)
+		if err != nil {
+			return job, m, err
+		}
+		m.User = localPerson(at, s.env.Getenv("USER"))
 	}
 	m.Title, m.User, issue.ID = s.redact.String(m.Title), s.redact.String(m.User), s.redact.String(issue.ID)
 	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: "issue", ID: issue.ID}

@@ -151,8 +151,7 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 		return err
 	}
 	for _, watch := range d.watches {
-		watch.Config = contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
-			CompressionThreshold: s.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: s.cfg.ContextStorage.MaxMemoryMessages}
+		watch.Config = s.ofModel(spec)
 	}
 	if d.talks, d.endTalks, err = s.talk(ctx, nil); err != nil {
 		_ = s.store.Close()
@@ -167,14 +166,13 @@ func (d *daemon) openWatches(ctx context.Context) error {
 	if err := d.openHosts(ctx); err != nil {
 		return err
 	}
-	g, chats := d.cfg.GitHub, len(d.cfg.Chat.Repositories) > 0
+	chats := len(d.cfg.Chat.Repositories) > 0
 	chats = chats || len(kinds(d.cfg)) > 0
 	if len(d.hosts) == 0 && !chats {
 		return i18n.E("app.no_door")
 	}
 	for source, h := range d.hosts {
-		watch := &dispatch.Watch{Host: h, Patterns: g.Repositories, Label: h.Labels.Trigger, Assignment: g.Assignment, FollowUp: g.FollowUp,
-			StopRemoved: d.cfg.TaskStop.Enabled, MaxPerHour: g.MaxRunsPerHour}
+		watch := d.watch(h)
 		if d.folder != nil && h.Tracker == d.folder {
 			watch.Patterns, watch.Assignment, watch.FollowUp, watch.MaxPerHour = []string{d.folder.Repo().String()}, false, false, math.MaxInt
 		}
@@ -191,6 +189,19 @@ func (d *daemon) openWatches(ctx context.Context) error {
 		d.sources[source] = true
 	}
 	return nil
+}
+
+// watch is how a forge is watched, but for folders.
+func (s *system) watch(h *delivery.Host) *dispatch.Watch {
+	g := s.cfg.GitHub
+	return &dispatch.Watch{Host: h, Patterns: g.Repositories, Label: h.Labels.Trigger, Assignment: g.Assignment, FollowUp: g.FollowUp,
+		StopRemoved: s.cfg.TaskStop.Enabled, MaxPerHour: g.MaxRunsPerHour}
+}
+
+// ofModel are the settings of a run that a model works on.
+func (s *system) ofModel(spec models.Spec) contextstore.MetadataConfig {
+	c := s.cfg.ContextStorage
+	return contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context, CompressionThreshold: c.CompressionThreshold, MaxMemoryMessages: c.MaxMemoryMessages}
 }
 
 // assemble puts the engines together.
@@ -243,6 +254,9 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 	one := *d.system
 	one.log = d.log.With("uuid", c.UUID())
 	one.audit("claim", c.UUID(), "")
+	if err := d.talks.adopt(ctx, c.Metadata()); err != nil {
+		one.log.Error(err.Error())
+	}
 	if c.Metadata().TaskKey.Type == "chat" {
 		return d.talks.work(ctx, c)
 	}
@@ -330,6 +344,7 @@ func (d *daemon) once(ctx context.Context) error {
 		}); err != nil && ctx.Err() == nil {
 			all = errors.Join(all, err)
 		}
+		d.talks.tellThreads(ctx)
 		if idle++; waiting || d.pool.Busy() > 0 {
 			idle = 0
 		}
@@ -344,6 +359,7 @@ func (d *daemon) once(ctx context.Context) error {
 		return all
 	}
 	d.deliverer.Sweep(ctx)
+	d.talks.tellThreads(ctx)
 	d.owed(ctx)
 	d.clean(ctx)
 	owing := 0
@@ -388,7 +404,7 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	if err := d.signalled(ctx); err != nil { // before anything is begun
 		d.log.Error("pause_resume.signal_file: " + err.Error())
 	}
-	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.store.FillIndex} {
+	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.talks.threads, d.store.FillIndex} {
 		engines.Go(func() { run(ctx) })
 	}
 	var failed error

@@ -27,18 +27,19 @@ func LocalViewer(base, configFile string, getenv func(string) string) (contextst
 		return contextstore.Viewer{}, err
 	}
 	who = contextstore.LocalViewer(base, uid, name, cfg.Access.Admins)
-	who.Account = localPerson(cfg, name)
-	return who, nil
+	at, err := accessAt(base, cfg)
+	who.Account = localPerson(at, name)
+	return who, err
 }
 
 // localPerson is whose the runs of somebody at the command line are (access.people), by the
 // system's name.
-func localPerson(cfg *config.Config, name string) string {
-	return strings.TrimPrefix(cfg.Access.User(string(channel.Terminal)+":"+name), string(channel.Terminal)+":")
+func localPerson(at config.Access, name string) string {
+	return strings.TrimPrefix(at.User(string(channel.Terminal)+":"+name), string(channel.Terminal)+":")
 }
 
-// UserOf is whose the runs of a person are, by any id of theirs (access.people).
-func UserOf(id, configFile string, getenv func(string) string) (string, error) {
+// UserOf is whose the runs of a person are, by any id of theirs (access.people, tori link).
+func UserOf(base, id, configFile string, getenv func(string) string) (string, error) {
 	if id == "" {
 		return "", nil
 	}
@@ -46,7 +47,8 @@ func UserOf(id, configFile string, getenv func(string) string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cfg.Access.User(id), nil
+	at, err := accessAt(base, cfg)
+	return at.User(id), err
 }
 
 // LocalUser is the system's name of whoever runs this process.

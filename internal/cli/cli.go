@@ -58,6 +58,7 @@ type commands struct {
 	Chat      chatVerbs    `cmd:"" help:"${chat_help}"`
 	Channels  channelsCmd  `cmd:"" help:"${channels_help}"`
 	Approvals approvalsCmd `cmd:"" help:"${approvals_help}"`
+	Link      linkCmd      `cmd:"" help:"${link_help}"`
 	Rollback  rollbackCmd  `cmd:"" help:"${rollback_help}"`
 	Check     checkCmd     `cmd:"" help:"${check_help}"`
 	Reindex   reindexCmd   `cmd:"" help:"${reindex_help}"`

@@ -115,7 +115,7 @@ func (t tasksCmd) Run(c *console) error {
 	if t.Limit < 1 || t.Limit > 1000 {
 		return usage(i18n.E("cli.bad_limit", t.Limit))
 	}
-	if t.User, err = app.UserOf(t.User, t.Config, c.getenv); err != nil {
+	if t.User, err = app.UserOf(base, t.User, t.Config, c.getenv); err != nil {
 		return usage(err)
 	}
 	return usage(ops.Tasks(context.Background(), c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: t.Limit, Width: width(c.out), Lang: c.lang, Now: time.Now(), Stale: t.stale(c), Viewer: who}))

@@ -140,12 +140,12 @@ func (r rules) text(s string) error {
 		ok = s == "" || source == "github" && repositoryPattern(name) && !strings.HasSuffix(name, "*")
 	case "person":
 		kind, id, _ := strings.Cut(s, ":")
-		ok = plainName(kind) && strings.TrimSpace(id) != ""
+		ok = PlainName(kind) && strings.TrimSpace(id) != ""
 	case "label":
 		ok = labelName(s)
 	case "session":
 		kind, id, _ := strings.Cut(s, ":")
-		ok = plainName(kind) && id != "" && strings.TrimSpace(s) == s
+		ok = PlainName(kind) && id != "" && strings.TrimSpace(s) == s
 	case "clock":
 		_, ok = clock(s)
 	case "hours":

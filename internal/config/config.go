@@ -5,6 +5,7 @@ package config
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"strings"
 	"time"
@@ -205,12 +206,38 @@ type Access struct {
 func (a Access) Account(id string) string { return cmp.Or(a.People[id], id) }
 
 // User is whose the runs of a person are: the name of the account, under which runs on the
-// forge are, too, or the person's own id.
+// forge are, too, or the id of the person whom they are one with at the command line, or
+// their own.
 func (a Access) User(id string) string {
-	if _, login, ok := strings.Cut(a.People[id], ":"); ok {
+	account := a.Account(id)
+	if source, login, ok := strings.Cut(a.People[id], ":"); ok && source != "terminal" {
 		return login
 	}
-	return id
+	return account
+}
+
+// With is a with accounts that are linked otherwise, too (tori link), as far as the settings
+// name none for them.
+func (a Access) With(links map[string]string) Access {
+	if len(links) == 0 {
+		return a
+	}
+	people := maps.Clone(links)
+	maps.Copy(people, a.People)
+	resolved := make(map[string]string, len(people))
+	for who := range people {
+		account := people[who]
+		for range len(people) { // somebody at the command line may be linked, too
+			next, more := people[account]
+			if !more {
+				break
+			}
+			account = next
+		}
+		resolved[who] = account
+	}
+	a.People = resolved
+	return a
 }
 
 // Timeout is the check's time limit.

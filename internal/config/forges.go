@@ -104,11 +104,11 @@ func (s Serve) Names() []string {
 // repositoryPattern reports whether s is owner/name or owner/*.
 func repositoryPattern(s string) bool {
 	owner, name, ok := strings.Cut(s, "/")
-	return ok && plainName(owner) && (name == "*" || plainName(name))
+	return ok && PlainName(owner) && (name == "*" || PlainName(name))
 }
 
-// plainName reports whether s can be the name of an owner or a repository.
-func plainName(s string) bool {
+// PlainName reports whether s can be the name of an owner or a repository.
+func PlainName(s string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	return s != "" && s != "." && s != ".." && strings.Trim(s, letters) == ""
 }
@@ -132,7 +132,7 @@ func (p *parser) forges() {
 	}
 	for _, who := range slices.Sorted(maps.Keys(p.config.Access.People)) {
 		account := p.config.Access.People[who]
-		if source, login, _ := strings.Cut(account, ":"); source != "github" || !plainName(login) {
+		if source, login, _ := strings.Cut(account, ":"); source != "github" || !PlainName(login) {
 			p.problem("config.account", p.at(p.set("access.people")), clean(who), short(account))
 		}
 	}

@@ -80,6 +80,13 @@ func (e *Engine) carry(ctx context.Context, x session, m channel.Message, cmd ro
 		text, err = e.shows(ctx, x, c.What)
 	case routing.List:
 		text, err = e.list(ctx, x, m.User, c.What)
+	case routing.Link:
+		text, err = e.link(ctx, m.User, c.Code)
+	case routing.Issue:
+		return e.issue(ctx, x, m, c)
+	case answerTo:
+		told, run, err := e.Issues.Answer(ctx, m)
+		return Entry{Kind: channel.Notice, Content: told, Job: run}, err
 	case routing.Malformed:
 		return Entry{}, c.Err
 	}

@@ -106,6 +106,8 @@ type Options struct {
 	ToChat    map[channel.Kind]bool // channels.*.entry is chat
 	Jobs      Jobs
 	Approvals Approvals
+	People    People        // nil: nobody links accounts
+	Issues    Issues        // nil: no runs of forges are begun
 	Web       *web.Web      // what RESEARCH looks things up with; nil: nothing
 	Access    []tool.Access // which tools workers may use
 

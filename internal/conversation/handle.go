@@ -44,6 +44,9 @@ func (e *Engine) hear(ctx context.Context, x session, m channel.Message, k known
 		return e.control(ctx, x, m, k, nil)
 	}
 	cmd := routing.ParseCommand(m.UserText)
+	if cmd == nil {
+		cmd = e.ordered(ctx, x, m)
+	}
 	switch c := cmd.(type) {
 	case nil, routing.ToRoute:
 	case routing.Local:

@@ -158,6 +158,9 @@ func (e *Engine) append(ctx context.Context, x session, n Entry) (Entry, error) 
 			return err
 		}
 		n.Seq, n.Timestamp = last.Seq+1, contextstore.Time{Time: e.Now()}
+		if n.Role != roleAssistant {
+			n.Content = routing.Keepable(n.Content)
+		}
 		n.Content = e.Strict(n.Content)
 		if n.Role != roleAssistant {
 			if err := e.know(w, x, n); err != nil {

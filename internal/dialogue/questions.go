@@ -37,6 +37,10 @@ type reply struct {
 	By   string            `json:"by"`
 	At   contextstore.Time `json:"at"`
 	Text string            `json:"text"`
+
+	// Of one that was said in a conversation.
+	Session string `json:"session_id,omitempty"`
+	Message string `json:"message_id,omitempty"`
 }
 
 // questions are what a run asked people, oldest first.
@@ -314,9 +318,16 @@ func AnswerOverdue(ctx context.Context, store *contextstore.Store, now time.Time
 	return !slices.ContainsFunc(owed, asking), err
 }
 
+// Reply is what somebody answers. Session and Message say where, if that was in a conversation.
+type Reply struct {
+	By, Text         string
+	At               time.Time
+	Session, Message string
+}
+
 // Answer puts down what somebody answers to the question that a run waits for; it
 // is on disk when it returns. ok is false where the run waits for none.
-func Answer(store *contextstore.Store, uuid, by, text string, at time.Time) (q planning.Question, ok bool, err error) {
+func Answer(store *contextstore.Store, uuid string, r Reply) (q planning.Question, ok bool, err error) {
 	v, err := store.View(uuid)
 	if err != nil {
 		return q, false, err
@@ -324,7 +335,43 @@ func Answer(store *contextstore.Store, uuid, by, text string, at time.Time) (q p
 	if q, ok, err = Pending(v.Dir); err != nil || !ok {
 		return q, ok, err
 	}
-	return q, true, answersFile.Append(store, v.Dir, reply{ID: q.ID, By: by, At: contextstore.Time{Time: at}, Text: text}, true)
+	return q, true, answersFile.Append(store, v.Dir, reply{ID: q.ID, By: r.By, At: contextstore.Time{Time: r.At}, Text: r.Text, Session: r.Session, Message: r.Message}, true)
+}
+
+// Exchange is a question of a run with what came of it.
+type Exchange struct {
+	planning.Question
+	Answer *planning.Answer // nil while nothing did
+	// Sessions are the conversations in which it was answered, by the messages that did.
+	Sessions map[string]string
+}
+
+// Exchanges are the questions of the run of a context, the oldest first.
+func Exchanges(dir string) (all []Exchange, err error) {
+	q, err := readQuestions(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read what was asked: %w", err)
+	}
+	said := map[string]map[string]string{}
+	if _, err := answersFile.Each(dir, func(a reply) {
+		if a.Message == "" {
+			return
+		}
+		if said[a.ID] == nil {
+			said[a.ID] = map[string]string{}
+		}
+		said[a.ID][a.Message] = a.Session
+	}); err != nil {
+		return nil, fmt.Errorf("read what was answered: %w", err)
+	}
+	for _, one := range q.all {
+		x := Exchange{Question: one, Sessions: said[one.ID]}
+		if a, over := q.answers[one.ID]; over {
+			x.Answer = &a
+		}
+		all = append(all, x)
+	}
+	return all, nil
 }
 
 // Put is the question that the run waits for an answer to, and the comment that asks

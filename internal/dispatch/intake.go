@@ -269,7 +269,7 @@ func (i *Intake) asked(ctx context.Context, w *Watch, it forge.Item) error {
 		slices.Reverse(asks)
 	}
 	for _, a := range asks {
-		if done, err := i.consider(ctx, w, candidate{it.Key, it, a}); done || err != nil {
+		if v, err := i.consider(ctx, w, candidate{it.Key, it, a}); v != Refused || err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,9 @@ func (i *Intake) tooOften(ctx context.Context, w *Watch, a candidate) (bool, err
 		}
 	}
 	told, ok := w.deferred[k]
+	if a.act.How == order.ByChat {
+		return true, nil // it is told there
+	}
 	said := a.act.How == order.ByComment || a.act.How == order.ByReview
 	if said && told.said >= w.MaxPerHour || !said && told.label {
 		return true, nil

@@ -164,47 +164,60 @@ type candidate struct {
 	act  order.Act
 }
 
+// Verdict is what becomes of somebody's asking.
+type Verdict string
+
+// The verdicts. Whoever asked may, but for Refused.
+const (
+	Refused Verdict = "refused" // who asked may not
+	Begun   Verdict = "begun"
+	Resumed Verdict = "resumed" // a paused run was asked for again
+	InHand  Verdict = "in_hand" // there is a run of this act, or one that has not ended
+	Stopped Verdict = "stopped" // a later /stop took it back
+	Often   Verdict = "often"   // too many runs within the hour
+)
+
 // consider begins a run for an act, unless there is one already, or who asks may
-// not; done tells that they may, or that there is nothing to be done about it.
-func (i *Intake) consider(ctx context.Context, w *Watch, a candidate) (done bool, err error) {
+// not.
+func (i *Intake) consider(ctx context.Context, w *Watch, a candidate) (Verdict, error) {
 	last, ok, err := i.latest(ctx, a.key)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	if ok {
 		taken, err := order.LastAct(ctx, i.Store, last)
 		if err != nil || !taken.Before(a.act) {
-			return true, err // it was begun for this very act, whose label is still being taken away
+			return InHand, err // it was begun for this very act, whose label is still being taken away
 		}
 	}
 	may, err := w.may(ctx, a.key, a.act.By)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	if !may {
-		return false, i.refuse(ctx, w, a)
+		return Refused, i.refuse(ctx, w, a)
 	}
 	if ok && last.Status() == task.Paused {
-		return true, i.resume(ctx, w, last, a)
+		return i.resume(ctx, w, last, a)
 	}
 	if ok && !last.Status().Final() {
-		return true, nil // asked for again: it waits until the run has ended
+		return InHand, nil // asked for again: it waits until the run has ended
 	}
 	if stopped, err := i.stopped(ctx, a); stopped || err != nil {
-		return true, err
+		return Stopped, err
 	}
 	if often, err := i.tooOften(ctx, w, a); often || err != nil {
-		return true, err
+		return Often, err
 	}
-	return true, i.begin(ctx, w, a)
+	return i.begin(ctx, w, a)
 }
 
 // resume lets a paused run go on for which somebody asks again. One who asked
 // before it was seen to be paused wants another run, after this one.
-func (i *Intake) resume(ctx context.Context, w *Watch, last contextstore.View, a candidate) error {
+func (i *Intake) resume(ctx context.Context, w *Watch, last contextstore.View, a candidate) (Verdict, error) {
 	shown, err := w.Host.Asked(ctx, a.key, forge.Trigger{Label: w.Host.Labels.Status[task.Paused]})
 	if errors.Is(err, forge.ErrNotAsked) || err == nil && a.act.At.Before(shown.At) {
-		return nil
+		return InHand, nil
 	}
 	if err == nil {
 		err = order.TakeUp(ctx, i.Store, last.Metadata.UUID, a.act)
@@ -213,7 +226,7 @@ func (i *Intake) resume(ctx context.Context, w *Watch, last contextstore.View, a
 		_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, a.act.By.Login)
 		i.Wake()
 	}
-	return err
+	return Resumed, err
 }
 
 // may reports whether a person may ask for work on a task; we ourselves do not.
@@ -251,24 +264,24 @@ func (i *Intake) refuse(ctx context.Context, w *Watch, a candidate) error {
 }
 
 // begin enqueues a run, with the labels that show it.
-func (i *Intake) begin(ctx context.Context, w *Watch, a candidate) (err error) {
+func (i *Intake) begin(ctx context.Context, w *Watch, a candidate) (v Verdict, err error) {
 	a.act.Text = order.TextOf(a.item)
 	if a.act.EditedBy, err = i.editedBy(ctx, w, a); err != nil {
-		return err
+		return "", err
 	}
 	raw, err := json.Marshal(order.Order{Act: &a.act})
 	if err != nil {
-		return err
+		return "", err
 	}
 	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.act.By.Login, Title: progress.OneLine(a.item.Title), Config: w.Config, Run: raw}, delivery.QueuedLabels)
 	var live *contextstore.LiveError
 	if errors.As(err, &live) {
-		return nil // somebody else was quicker
+		return InHand, nil // somebody else was quicker
 	}
 	if err != nil {
-		return fmt.Errorf("enqueue %s: %w", a.key, err)
+		return "", fmt.Errorf("enqueue %s: %w", a.key, err)
 	}
 	i.Log.Info("Task queued: "+a.key.String(), "uuid", id, "by", a.act.By.Login, "how", a.act.How)
 	i.Wake()
-	return nil
+	return Begun, nil
 }

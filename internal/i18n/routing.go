@@ -60,6 +60,8 @@ func routingTexts() map[string]text {
 		"routing.help.status":       {"show how this session stands", "このセッションの状態"},
 		"routing.help.stop":         {"stop the turn at hand, or a job", "いまの応答、またはジョブを止める"},
 		"routing.help.work":         {"work mode for the next N answers (8)", "次の N 回の応答を作業モードにする（8）"},
+		"routing.help.issue":        {"have an issue of a forge worked on, as its label would", "フォージの issue をラベルと同じように始める"},
+		"routing.help.link":         {"be one person with the account that tori link showed a code for", "tori link のコードで、この会話の自分とアカウントを結び付ける"},
 		"routing.help.normal":       {"end the work mode", "作業モードを終える"},
 		"routing.help.show":         {"show the model or the channel in use", "使用中のモデル・チャネルを表示する"},
 		"routing.help.list":         {"list models, channels or repositories", "モデル・チャネル・リポジトリの一覧"},

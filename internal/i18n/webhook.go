@@ -8,6 +8,7 @@ func webhookTexts() map[string]text {
 		"webhook.no_session":  {"%s is no conversation of channels.http", "%s は channels.http の会話ではありません"},
 		"webhook.waits":       {"the bridge of channels.http is busy or away; nothing is sent to it before %s", "channels.http のブリッジが応答できない状態のため、%s までは送信しません"},
 		"webhook.unreachable": {"the bridge of channels.http cannot be reached: %s", "channels.http のブリッジに接続できません: %s"},
+		"webhook.dropped":     {"the bridge of channels.http does not take the post: it answered %d", "channels.http のブリッジが投稿を受け付けません。応答は %d です"},
 		"webhook.failed":      {"the bridge of channels.http answered %d: %s", "channels.http のブリッジが %d を返しました: %s"},
 	}
 }

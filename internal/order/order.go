@@ -105,6 +105,16 @@ type Act struct {
 	// EditedBy is the login of somebody who may not ask and had changed it by then,
 	// after it was asked for.
 	EditedBy string `json:"edited_by,omitempty"`
+	// Thread is the conversation that it was asked for in.
+	Thread *Thread `json:"thread,omitempty"`
+}
+
+// Thread is a conversation that is told of a run of a forge.
+type Thread struct {
+	Session  string `json:"session_id"`
+	User     string `json:"user"`
+	ReplyTo  string `json:"reply_to,omitempty"` // the message that asked
+	Language string `json:"language"`           // that the conversation is spoken with in
 }
 
 // How somebody asks.
@@ -113,6 +123,7 @@ const (
 	ByAssignment = "assignment"
 	ByComment    = "comment"
 	ByReview     = "review"
+	ByChat       = "chat"
 )
 
 // TextOf tells one text of an item from another: whoever may not ask for work

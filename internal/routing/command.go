@@ -11,7 +11,7 @@ import (
 )
 
 // Command is what a message with a command in front asks for: one of ToRoute, Local, Repo,
-// Approve, Deny, AutoApprove, Jobs, Status, Stop, Help, Work, Show, List, or Malformed.
+// Approve, Deny, AutoApprove, Jobs, Status, Stop, Help, Work, Show, List, Link, Issue, or Malformed.
 // None but ToRoute, and the text behind Local, ever reaches a model (spec/chat §3).
 type Command interface{ command() }
 
@@ -69,6 +69,16 @@ type (
 	List struct{ What string }
 )
 
+// Link is /link CODE. Code is "" where none was said.
+type Link struct{ Code string }
+
+// Issue is /issue NUMBER [REPOSITORY], or a message that asks for the same in plain words.
+type Issue struct {
+	Number     string
+	Repository string // a name or owner/name, "" for that of the session
+	Plain      bool   // it was said in plain words
+}
+
 // Malformed is a control command whose arguments cannot be read. Err is an *i18n.Error
 // that gives its usage.
 type Malformed struct {
@@ -89,6 +99,8 @@ func (Stop) command()        {}
 func (Work) command()        {}
 func (Show) command()        {}
 func (List) command()        {}
+func (Link) command()        {}
+func (Issue) command()       {}
 func (Malformed) command()   {}
 
 // Known is a command for completion and help.
@@ -115,6 +127,7 @@ var commands = []struct {
 	{"/local", "[TEXT]", func(rest string) Command { return Local{true, rest} }},
 	{"/cloud", "[TEXT]", func(rest string) Command { return Local{false, rest} }},
 	{"/repo", "[NAME]", one(func(name string) Command { return Repo{name} })},
+	{"/issue", "NUMBER [REPOSITORY]", issue},
 	{"/approve", "JOB HASH", approve},
 	{"/deny", "JOB [HASH] [REASON]", deny},
 	{"/auto-approve", "off | scope=PATHS types=TYPES tools=TOOLS ttl=30m", autoApprove},
@@ -125,6 +138,7 @@ var commands = []struct {
 	{"/normal", "", none(Work{})},
 	{"/show", "model | channel", choice(func(s string) Command { return Show{s} }, "model", "channel")},
 	{"/list", "models | channels | repositories", choice(func(s string) Command { return List{s} }, "models", "channels", "repositories")},
+	{linkCommand, "CODE", link},
 	{"/help", "[COMMAND]", one(func(topic string) Command { return Help{topic} })},
 }
 

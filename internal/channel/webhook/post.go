@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -86,19 +87,37 @@ const (
 	longestWait = time.Hour
 )
 
+// Check implements channel.Checker: nobody is asked before something is sent.
+func (w *Webhook) Check(context.Context, string) []channel.Finding { return nil }
+
+// Send implements channel.Checker.
+func (w *Webhook) Send(ctx context.Context, session, text string) error {
+	status, err := w.post(ctx, channel.Post{SessionID: session, Key: "check/" + rand.Text(), Kind: channel.Notice, Text: text})
+	if err == nil && status/100 != 2 {
+		err = i18n.E("webhook.dropped", status)
+	}
+	return err
+}
+
 // Post implements channel.Channel. The id of a request is that of the post, in any process:
 // a bridge that was sent one twice shows it once.
 func (w *Webhook) Post(ctx context.Context, p channel.Post) error {
+	_, err := w.post(ctx, p)
+	return err
+}
+
+// post is Post that says with which status the bridge took the post, or dropped it.
+func (w *Webhook) post(ctx context.Context, p channel.Post) (status int, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	conversation, thread, ok := placeOf(p.SessionID)
 	if !ok {
-		return i18n.E("webhook.no_session", p.SessionID)
+		return 0, i18n.E("webhook.no_session", p.SessionID)
 	}
 	leave, err := w.turns.Enter(ctx, p.SessionID)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer leave()
 	out := shown(p, conversation, thread)
@@ -109,25 +128,25 @@ func (w *Webhook) Post(ctx context.Context, p channel.Post) error {
 	w.mu.Unlock()
 	switch {
 	case said:
-		return nil
+		return http.StatusOK, nil
 	case now.Before(until):
-		return i18n.E("webhook.waits", until.UTC().Format(time.RFC3339))
+		return 0, i18n.E("webhook.waits", until.UTC().Format(time.RFC3339))
 	}
 	body, err := json.Marshal(out)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	status, err := w.send(ctx, out.ID, now, body)
+	status, err = w.send(ctx, out.ID, now, body)
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case status/100 != 2: // no later attempt mends it; the post is on record in the session
 		w.opt.Log.Warn("The bridge does not take a post, it is dropped", "status", status, "session_id", p.SessionID, "post", out.ID)
 	}
 	w.mu.Lock()
 	w.said.Put(out.ID, true)
 	w.mu.Unlock()
-	return nil
+	return status, nil
 }
 
 // send makes one request. Without an error its status is final.

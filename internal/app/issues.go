@@ -1,0 +1,315 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/conversation"
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/dialogue"
+	"toritsugi/internal/dispatch"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/models"
+	"toritsugi/internal/order"
+	"toritsugi/internal/task"
+)
+
+// desk is where conversations ask for runs of forges.
+type desk struct {
+	asking sync.Mutex
+	own    *dispatch.Watch // of the one forge whose issues may be asked for; it is used under asking
+
+	showing sync.Mutex
+	shown   map[string]string // how far runs are, by run and session, as it was shown last
+}
+
+// issueSource is the forge whose issues are asked for in conversations. A folder of issues has no
+// accounts that people could be linked to.
+const issueSource = "github"
+
+// watched is how that forge is watched; nil where it is not.
+func (t *talks) watched() *delivery.Host {
+	if h := t.hosts[issueSource]; h != nil && h.Code != nil && len(t.cfg.GitHub.Repositories) > 0 {
+		return h
+	}
+	return nil
+}
+
+// intake judges as the daemon's does. The caller has asking.
+func (t *talks) intake(ctx context.Context) (*dispatch.Intake, *dispatch.Watch, error) {
+	if t.own == nil {
+		spec, err := t.models.Spec(ctx, models.Use{Role: t.opt.Role, Model: t.opt.Model, Script: t.opt.Script, LocalOnly: t.opt.LocalOnly, Who: "tori serve"})
+		if err != nil {
+			return nil, nil, err
+		}
+		t.own = t.watch(t.watched())
+		t.own.Config = t.ofModel(spec)
+		t.own.StayPaused = t.delivery().StayPaused
+	}
+	return &dispatch.Intake{Store: t.store, Lang: i18n.Lang(t.cfg.Language), Log: t.log, Now: t.env.Now, Wake: t.wake, Stats: &dispatch.Stats{}}, t.own, nil
+}
+
+// Watched implements conversation.Issues.
+func (t *talks) Watched(ctx context.Context, name string) (url string, ok bool) {
+	r, is := forge.ParseRepo(name)
+	if !is {
+		return "", false
+	}
+	t.asking.Lock()
+	defer t.asking.Unlock()
+	i, w, err := t.intake(ctx)
+	if err == nil {
+		r, ok, err = i.Watched(ctx, w, r)
+	}
+	if err != nil && !ok {
+		t.log.Warn("Which repositories are watched cannot be told: " + t.env.Lang.Error(err))
+	}
+	return issueSource + ":" + r.String(), ok
+}
+
+// Begin implements conversation.Issues.
+func (t *talks) Begin(ctx context.Context, a conversation.AskedIssue) (told, run string, err error) {
+	source, name, _ := strings.Cut(a.URL, ":")
+	r, _ := forge.ParseRepo(name)
+	k := task.Key{Source: source, Owner: r.Owner, Repo: r.Name, Type: dispatch.TypeIssue, ID: a.Number}
+	login := t.login(a.User, source)
+	if login == "" {
+		return "", "", i18n.E("app.issue_not_linked", a.User, order.Ref(k))
+	}
+	t.asking.Lock()
+	defer t.asking.Unlock()
+	i, w, err := t.intake(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	refused := i18n.E("app.issue_refused", login, order.Ref(k), w.Host.Least.String())
+	by, err := w.Host.Code.Person(ctx, r, login)
+	if forge.Is(err, forge.NotFound) {
+		return "", "", refused
+	}
+	if err != nil {
+		return "", "", t.unreachable(err)
+	}
+	thread := &order.Thread{Session: a.SessionID, User: a.User, ReplyTo: a.ReplyTo, Language: string(t.lang)}
+	v, last, err := i.Ask(ctx, w, k, order.Act{By: by, At: a.At, Event: "chat-" + a.ReplyTo, How: order.ByChat, Thread: thread})
+	if err != nil {
+		return "", "", t.unreachable(err)
+	}
+	switch v {
+	case dispatch.Refused:
+		return "", "", refused
+	case dispatch.Stopped, dispatch.Often:
+		return "", "", i18n.E("app.issue_"+string(v), order.Ref(k))
+	case dispatch.Begun, dispatch.Resumed, dispatch.InHand:
+	}
+	run = last.Metadata.UUID
+	ref := order.Ref(last.Metadata.TaskKey)
+	if v == dispatch.InHand && last.Status().Final() {
+		return t.lang.T("app.issue_over", ref, t.status(last)), run, nil
+	}
+	if v == dispatch.InHand {
+		if o, err := order.Parse(last.Metadata); err == nil && o.Act != nil && o.Act.Thread != nil && *o.Act.Thread == *thread {
+			v = dispatch.Begun // by this very message, before the program ended
+		}
+	}
+	if err := t.store.Follow(ctx, contextstore.Follower{UUID: run, Session: a.SessionID, ReplyTo: a.ReplyTo, Language: string(t.lang)}); err != nil {
+		return "", "", err
+	}
+	t.speaks(a.SessionID)
+	if v == dispatch.InHand {
+		return t.lang.T("app.issue_in_hand", ref, t.status(last), contextstore.Short(run)), run, nil
+	}
+	t.auditBy(a.User, "ask", run, ref)
+	return t.lang.T("app.issue_"+string(v), ref, contextstore.Short(run)), run, nil
+}
+
+// unreachable is the error of a forge as it is told in a conversation.
+func (t *talks) unreachable(err error) error {
+	if errors.As(err, new(*forge.Error)) {
+		return i18n.E("app.issue_forge", err)
+	}
+	return err
+}
+
+// auditBy puts on record what somebody in a conversation did about a run.
+func (t *talks) auditBy(who, action, uuid, what string) {
+	e := contextstore.AuditEntry{Actor: who, Action: action, UUID: uuid, What: what}
+	if err := contextstore.Audit(t.fs, t.store.BaseDir, t.env.Now(), t.redact.String, e); err != nil {
+		t.log.Warn("audit.jsonl: " + err.Error())
+	}
+}
+
+// adopt has the conversation that asked for a run be told of it, though the program ended between
+// the one and the other.
+func (t *talks) adopt(ctx context.Context, m contextstore.Metadata) error {
+	o, err := order.Parse(m)
+	if err != nil || o.Act == nil || o.Act.Thread == nil {
+		return nil //nolint:nilerr // whoever works on it says so
+	}
+	th := o.Act.Thread
+	return t.store.Follow(ctx, contextstore.Follower{UUID: m.UUID, Session: th.Session, ReplyTo: th.ReplyTo, Language: th.Language})
+}
+
+// openQuestion is one that was put to a conversation.
+type openQuestion struct {
+	view     contextstore.View
+	question dialogue.Exchange
+}
+
+// questionKey is that of the post that puts a question to a conversation.
+func questionKey(uuid, question string) string { return uuid + "/question/" + question }
+
+// asked lists the questions that were put to a session and wait for an answer; taken is the run
+// that a message answered before.
+func (t *talks) asked(ctx context.Context, session, message string) (all []openQuestion, taken *openQuestion, err error) {
+	followers, err := t.store.Followers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range followers {
+		if f.Session != session {
+			continue
+		}
+		v, err := t.store.View(f.UUID)
+		if err != nil {
+			return nil, nil, err
+		}
+		questions, err := dialogue.Exchanges(v.Dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, q := range questions {
+			if q.Sessions[message] == session {
+				return nil, &openQuestion{v, q}, nil
+			}
+			if q.Answer != nil || v.Status() != task.AwaitingApproval {
+				continue
+			}
+			put, err := t.engine.Said(session, questionKey(f.UUID, q.ID))
+			if err != nil {
+				return nil, nil, err
+			}
+			if put {
+				all = append(all, openQuestion{v, q})
+			}
+		}
+	}
+	return all, nil, nil
+}
+
+// mayAnswer reports whether somebody may answer a run: whoever may ask for it.
+func (t *talks) mayAnswer(ctx context.Context, user string, v contextstore.View) (by forge.Person, may bool, err error) {
+	k := v.Metadata.TaskKey
+	h, login := t.hosts[k.Source], t.login(user, k.Source)
+	if login == "" || h == nil || h.Code == nil {
+		return by, false, nil
+	}
+	if by, err = h.Code.Person(ctx, forge.RepoOf(k), login); err == nil {
+		may, err = h.May(ctx, forge.RepoOf(k), by)
+	}
+	if forge.Is(err, forge.NotFound) {
+		return by, false, nil
+	}
+	return by, may, err
+}
+
+// Awaited implements conversation.Issues.
+func (t *talks) Awaited(ctx context.Context, m channel.Message) bool {
+	if strings.TrimSpace(m.UserText) == "" {
+		return false
+	}
+	all, taken, err := t.asked(ctx, m.SessionID, m.ID)
+	if taken != nil {
+		return true
+	}
+	for _, o := range all {
+		_, may, merr := t.mayAnswer(ctx, m.User, o.view)
+		if may {
+			return true
+		}
+		err = errors.Join(err, merr)
+	}
+	if err != nil && ctx.Err() == nil {
+		t.log.Warn("Whether a message answers a run cannot be told: "+t.env.Lang.Error(err), "session_id", m.SessionID)
+	}
+	return false
+}
+
+// Answer implements conversation.Issues.
+func (t *talks) Answer(ctx context.Context, m channel.Message) (told, run string, err error) {
+	all, taken, err := t.asked(ctx, m.SessionID, m.ID)
+	if err != nil {
+		return "", "", err
+	}
+	text := m.UserText
+	if taken == nil && len(all) > 1 {
+		first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+		var refs []string
+		all = slices.DeleteFunc(all, func(o openQuestion) bool {
+			k := o.view.Metadata.TaskKey
+			refs = append(refs, order.Ref(k))
+			return first != "#"+k.ID && first != order.Ref(k)
+		})
+		if len(all) != 1 {
+			return "", "", i18n.E("app.answer_which", strings.Join(refs, ", "))
+		}
+		text = rest
+	}
+	if taken == nil {
+		if len(all) == 0 {
+			return "", "", i18n.E("app.answer_late")
+		}
+		by, may, err := t.mayAnswer(ctx, m.User, all[0].view)
+		if err != nil {
+			return "", "", t.unreachable(err)
+		}
+		if !may {
+			return "", "", i18n.E("app.answer_late")
+		}
+		uuid := all[0].view.Metadata.UUID
+		_, waits, err := dialogue.Answer(t.store, uuid, dialogue.Reply{By: by.Login, Text: text, At: m.ReceivedAt, Session: m.SessionID, Message: m.ID})
+		if err != nil {
+			return "", "", err
+		}
+		if !waits {
+			return "", "", i18n.E("app.answer_late")
+		}
+		t.auditBy(m.User, "answer", uuid, all[0].question.ID)
+		taken = &all[0]
+	}
+	run = taken.view.Metadata.UUID
+	if _, err := t.store.Ask(ctx, run, contextstore.Resume, m.User); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
+		return "", "", err
+	}
+	t.wake()
+	return t.lang.T("app.answer_taken", order.Ref(taken.view.Metadata.TaskKey)), run, nil
+}
+
+// permitted is how somebody decides about a proposal: of a run of a forge as their account there,
+// whose permission to write counts.
+func (t *talks) permitted(ctx context.Context, user, job string) (by string, permitted bool, err error) {
+	j, err := t.approvals.Find(ctx, job, contextstore.Viewer{Admin: true})
+	if err != nil {
+		return user, false, nil //nolint:nilerr // whoever decides says so
+	}
+	v, err := t.store.View(j.Run)
+	if err != nil {
+		return user, false, err
+	}
+	if o, err := order.Parse(v.Metadata); err != nil || o.Act == nil {
+		return user, false, err
+	}
+	k := v.Metadata.TaskKey
+	p, may, err := t.mayAnswer(ctx, user, v)
+	if err != nil || !may {
+		return user, false, err
+	}
+	have, err := t.hosts[k.Source].Permission(ctx, forge.RepoOf(k), p)
+	return delivery.Requester(k.Source, p), have >= forge.Write, err
+}
