@@ -217,3 +217,33 @@ func TestLinkByCode(t *testing.T) {
 	h.must(err)
 	h.contains(raw, `"action":"link_code"`, `"actor":"terminal:hanako","action":"link","what":"github:hanako"`, `"action":"unlink"`)
 }
+
+// What a run of a forge asks an approval for is decided in the conversation that asked for it, by
+// who may write there.
+func TestIssueApprovedInAChat(t *testing.T) {
+	t.Parallel()
+	h := issueHouse(t, linked+"approval: {hard_require_approval: [build]}\n")
+	h.write("task.yaml", "- say: I look first.\n  calls: [{tool: read_file, args: {path: answer.txt}}]\n- calls: [{tool: write_file, args: {path: Makefile, content: \"all:\\n\"}}]\n- say: The Makefile is there now, as the issue asks.\n")
+	n := h.repo.OpenIssue("ken", "Build it", "with make")
+	h.contains(h.say("m1", fmt.Sprintf("work on issue %d in widgets", n)), "is queued")
+	h.serveIssues()
+	h.runs(n, task.AwaitingApproval)
+	said := h.said()
+	h.contains(said, "request: ", "Makefile", "/approve ")
+	_, rest, _ := strings.Cut(said, "/approve ")
+	f := strings.Fields(strings.NewReplacer("`", " ", "\n", " ").Replace(rest))
+	if len(f) < 2 {
+		t.Fatal(said)
+	}
+	decision := "/approve " + f[0] + " " + f[1]
+	h.contains(h.sayAs("terminal:ken", inSession, "m2", decision), "may not decide")
+	h.runs(n, task.AwaitingApproval)
+	h.contains(h.say("m3", decision), "decided: ")
+	h.serveIssues()
+	h.runs(n, task.Completed)
+	said = h.said()
+	h.contains(said, "acme/widgets#1 is done: the draft is ")
+	if strings.Contains(said, "request: ") || strings.Contains(said, "decided: ") {
+		t.Errorf("%q", said)
+	}
+}
