@@ -1,10 +1,11 @@
 package ops
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/memory"
 )
@@ -140,11 +141,7 @@ func comma(i int) string {
 
 // encoded is v as JSON, with <, > and & as they are.
 func encoded(p *printer, v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil && p.err == nil {
-		p.err = err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	b, err := jsonl.Marshal(v)
+	p.err = cmp.Or(p.err, err)
+	return b
 }

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/loosejson"
 	"toritsugi/internal/spelling"
 )
@@ -105,7 +105,7 @@ func (a *Arguments) read(raw string, fixed map[string]any) (args json.RawMessage
 	}
 	object = m.object(a.schema, object, "")
 	maps.Copy(object, fixed)
-	args, err := encode(object)
+	args, err := jsonl.Marshal(object)
 	if err == nil {
 		err = validate(a.resolved, args)
 	}
@@ -118,7 +118,7 @@ func (a *Arguments) read(raw string, fixed map[string]any) (args json.RawMessage
 			wrong = append(wrong[:maxMistakes], fmt.Sprintf("%d more", n))
 		}
 		if args = nil; a.prose {
-			args, _ = encode(a.fitting(a.schema, object)) // what was decoded can be encoded
+			args, _ = jsonl.Marshal(a.fitting(a.schema, object)) // what was decoded can be encoded
 		}
 		return args, nil, strings.Join(wrong, "; ") + "."
 	}
@@ -169,15 +169,6 @@ func decode(text string) (v any) {
 	return v
 }
 
-// encode is a value as compact JSON.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSpace(b.Bytes()), err
-}
-
 func notJSON(raw string, err error) string {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
@@ -211,7 +202,7 @@ func (a *Arguments) mistakes(found []string, s *jsonschema.Schema, v any, at str
 	if err == nil {
 		return found
 	}
-	value, jsonErr := encode(v)
+	value, jsonErr := jsonl.Marshal(v)
 	kinds := kindsOf(s)
 	if jsonErr == nil && (len(s.Enum) > 0 || s.Minimum != nil || s.Maximum != nil || len(kinds) > 0 && !slices.Contains(kinds, kindOf(v))) {
 		return append(found, fmt.Sprintf("%s must be %s, not %s", at, shapeOf(s, 1), clip(string(value), 60)))
@@ -254,7 +245,7 @@ func (a *Arguments) valid(s *jsonschema.Schema, v any) error {
 	if err != nil {
 		return nil
 	}
-	raw, err := encode(v)
+	raw, err := jsonl.Marshal(v)
 	if err != nil {
 		return err
 	}

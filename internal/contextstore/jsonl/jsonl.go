@@ -80,6 +80,12 @@ func Append(b []byte, v any) ([]byte, error) {
 	return append(b, buf.Bytes()...), nil
 }
 
+// Marshal is json.Marshal with <, > and & as they are.
+func Marshal(v any) (json.RawMessage, error) {
+	line, err := Append(nil, v)
+	return bytes.TrimSuffix(line, []byte("\n")), err
+}
+
 // Check returns an error unless a line is a JSON object.
 func Check(line []byte) error {
 	if !json.Valid(line) || len(line) == 0 || line[0] != '{' {

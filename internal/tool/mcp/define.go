@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Bounds of what a server may say about its tools.
@@ -62,7 +64,7 @@ func define(t *sdk.Tool, mask func(string) string) (definition, error) {
 	if d.Hints.ReadOnly { // the others mean nothing then
 		d.Hints = Hints{ReadOnly: true, Idempotent: true}
 	}
-	whole, err := canonical(t.InputSchema)
+	whole, err := jsonl.Marshal(t.InputSchema)
 	if err != nil {
 		return d, fmt.Errorf("the schema of the tool %q: %w", line(t.Name, 80), err)
 	}
@@ -70,9 +72,9 @@ func define(t *sdk.Tool, mask func(string) string) (definition, error) {
 	if root, ok := t.InputSchema.(map[string]any); ok && root["$schema"] != nil {
 		root = maps.Clone(root)
 		delete(root, "$schema")
-		schema, _ = canonical(root) // a part of what could be written
+		schema, _ = jsonl.Marshal(root) // a part of what could be written
 	}
-	all, err := canonical(map[string]any{"name": t.Name, "description": t.Description, "schema": schema})
+	all, err := jsonl.Marshal(map[string]any{"name": t.Name, "description": t.Description, "schema": schema})
 	if err != nil {
 		return d, fmt.Errorf("the tool %q: %w", line(t.Name, 80), err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/tool"
@@ -133,7 +134,7 @@ func (p *pins) update(change func(*pinFile)) error {
 		next.Servers[name] = maps.Clone(tools)
 	}
 	change(&next)
-	raw, err := canonical(next) // schemas are to come back byte for byte
+	raw, err := jsonl.Marshal(next) // schemas are to come back byte for byte
 	if err != nil {
 		return fmt.Errorf("write the pinned MCP tools: %w", err)
 	}

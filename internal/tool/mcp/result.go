@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/tool"
 )
 
@@ -33,7 +34,7 @@ func render(res *sdk.CallToolResult) tool.Result {
 		r.content(c)
 	}
 	if res.StructuredContent != nil && !says(r.parts, res.StructuredContent, 2) {
-		if b, err := canonical(res.StructuredContent); err == nil {
+		if b, err := jsonl.Marshal(res.StructuredContent); err == nil {
 			r.part(string(b))
 		}
 	}

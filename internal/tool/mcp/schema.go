@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -9,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Bounds of a schema as it is offered.
@@ -45,11 +46,11 @@ func offeredSchema(raw any) (schema json.RawMessage, wrap, cut bool) {
 		}
 		root, wrap = ofObject(root)
 		small := cutReferences(root)
-		if out, err := canonical(root); err == nil && small && len(out) <= maxSchema && usable(out) {
+		if out, err := jsonl.Marshal(root); err == nil && small && len(out) <= maxSchema && usable(out) {
 			return out, wrap, c.brief || c.cut
 		}
 	}
-	if out, err := canonical(outline(root)); err == nil && len(out) <= maxSchema && usable(out) {
+	if out, err := jsonl.Marshal(outline(root)); err == nil && len(out) <= maxSchema && usable(out) {
 		return out, wrap, true
 	}
 	return json.RawMessage(openSchema), wrap, true
@@ -104,18 +105,6 @@ func usable(schema []byte) bool {
 	}
 	_, err := s.Resolve(nil)
 	return err == nil
-}
-
-// canonical is the one JSON text of a value: keys sorted, nothing escaped that
-// need not be.
-func canonical(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // cleaner copies a schema.

@@ -9,6 +9,8 @@ import (
 	"io"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // taskOnly marks a tool in its _meta that can only be called as a task, which the
@@ -31,7 +33,7 @@ func taskless(result json.RawMessage) json.RawMessage {
 			t["_meta"], found = map[string]any{taskOnly: true}, true
 		}
 	}
-	tools, err := canonical(list.Tools)
+	tools, err := jsonl.Marshal(list.Tools)
 	if whole["tools"] = tools; !found || err != nil {
 		return result
 	}
