@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/i18n"
 )
 
@@ -181,7 +182,7 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := marshal(struct {
+	head, err := jsonl.Marshal(struct {
 		Type      string            `json:"type"`
 		Timestamp contextstore.Time `json:"timestamp"`
 		IssueID   string            `json:"issue_id"`
@@ -193,7 +194,7 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	if p.field != "" {
 		p.at = map[string]any{p.field: p.at}
 	}
-	body, err := marshal(p.at)
+	body, err := jsonl.Marshal(p.at)
 	if err != nil {
 		return nil, err
 	}
@@ -203,17 +204,6 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 		line = strconv.AppendInt(append(line, `,"seq":`...), e.Seq, 10)
 	}
 	return append(line, '}'), nil
-}
-
-// marshal is json.Marshal with <, > and & as they are (store-v2 §9.1).
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // fields are those of a line, as they stand there.
