@@ -206,9 +206,9 @@ func (co *Coordinator) Ends(contextstore.Message) bool {
 // pick is the next subtask: the first that did not end and whose dependencies are
 // met; "" where nothing is left.
 func (co *Coordinator) pick() string {
-	for _, id := range co.order { // an order in which dependencies come first
-		if _, over := co.s.Results[id]; !over && co.blockedBy(id) == "" {
-			return id
+	for _, t := range co.pending() { // in an order in which dependencies come first
+		if co.blockedBy(t.ID) == "" {
+			return t.ID
 		}
 	}
 	return ""
@@ -240,15 +240,18 @@ func (co *Coordinator) block() {
 	}
 }
 
-// left is how many subtasks did not end.
-func (co *Coordinator) left() (n int) {
+// pending are the subtasks that did not end, in their order.
+func (co *Coordinator) pending() (all []Subtask) {
 	for _, id := range co.order {
 		if _, over := co.s.Results[id]; !over {
-			n++
+			t, _ := co.plan.Subtask(id)
+			all = append(all, t)
 		}
 	}
-	return n
+	return all
 }
+
+func (co *Coordinator) left() int { return len(co.pending()) }
 
 // parts are the subtasks that are done and those that are open or did not end
 // well; those that are not needed are in neither.

@@ -45,18 +45,14 @@ func (e Evidence) idleTests() bool {
 
 // names are what people can look at in the change: its files, and the tests that it adds.
 func (e Evidence) names() (all []string) {
-	for _, f := range e.Changed {
-		all = appendNew(all, brief(f, maxIssue))
-	}
-	for _, name := range e.Added { // also where the diff is cut off before it
-		all = appendNew(all, brief(name, maxIssue))
-	}
+	named := slices.Concat(e.Changed, e.Added) // also where the diff is cut off before it
 	for line := range strings.Lines(e.Diff) {
 		if strings.HasPrefix(line, "+") {
-			for _, name := range testName().FindAllString(line, -1) {
-				all = appendNew(all, brief(name, maxIssue))
-			}
+			named = append(named, testName().FindAllString(line, -1)...)
 		}
+	}
+	for _, name := range named {
+		all = appendNew(all, brief(name, maxIssue))
 	}
 	return all[:min(len(all), maxEntries)]
 }

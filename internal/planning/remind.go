@@ -41,17 +41,13 @@ func (co *Coordinator) standing(from int64) Ask {
 	if co.s.Posed < from {
 		ask.Owed = questions[co.s.Asked].tool
 	}
-	var open []Subtask
 	var ended []string
 	for _, id := range co.order {
 		if r, over := co.s.Results[id]; over {
 			ended = append(ended, fmt.Sprintf("%s (%s): %s", r.ID, r.Status, co.prompts.Lang.Translate(r.Summary)))
-			continue
 		}
-		t, _ := co.plan.Subtask(id)
-		open = append(open, t)
 	}
-	ask.Pending, ask.Ended = first(co.prompts.describeSubtasks(open)), last(ended)
+	ask.Pending, ask.Ended = first(co.prompts.describeSubtasks(co.pending())), last(ended)
 	return ask
 }
 
