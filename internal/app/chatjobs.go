@@ -142,7 +142,7 @@ func (t *talks) settle(ctx context.Context) error {
 		if j.State.Approver == approval.System && j.State.Status == approval.Denied && j.Session != "" {
 			to := t.toPeopleOf(j)
 			to.event(ctx, j.Session, j)
-			to.post(ctx, j.Session, j, channel.Decided, j.Denial(to.lang), "over")
+			to.decided(ctx, j.Session, j, j.Denial(to.lang), "over")
 		}
 	}
 	if len(moved) > 0 {
@@ -349,7 +349,7 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	t.engine.Decided(j.Session, j.Job)
 	if j.Session != session { // the people who asked for it are told, too
 		to := t.toPeopleOf(j)
-		to.post(ctx, j.Session, j, channel.Decided, to.lang.T("conversation.decided_"+string(j.State.Status), j.Job), "decided")
+		to.decided(ctx, j.Session, j, to.lang.T("conversation.decided_"+string(j.State.Status), j.Job), "decided")
 	}
 	if ofChat && j.State.Status.Approved() {
 		t.progress(order.Chat{Session: j.Session, Job: j.Job}, t.lang.T("job.applying", j.Title))
@@ -477,8 +477,9 @@ func (t *talks) requestAgain(ctx context.Context, session string, j approval.Job
 // requestKey is that of the post that asks for a decision about a proposal as it is now.
 func requestKey(j approval.Job) string { return j.Job + "/" + j.Short() }
 
-func (t *talks) post(ctx context.Context, session string, j approval.Job, kind channel.PostKind, text, what string) {
-	t.postAs(ctx, session, j, kind, text, j.Job+"/"+what)
+// decided tells a session what became of a proposal.
+func (t *talks) decided(ctx context.Context, session string, j approval.Job, text, what string) {
+	t.postAs(ctx, session, j, channel.Decided, text, j.Job+"/"+what)
 }
 
 func (t *talks) postAs(ctx context.Context, session string, j approval.Job, kind channel.PostKind, text, key string) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"toritsugi/internal/approval"
-	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contract"
 	"toritsugi/internal/conversation"
@@ -69,7 +68,7 @@ func (t *talks) tell(ctx context.Context, s standing) {
 				s.reason = t.anew(ctx, j)
 			}
 		}
-		t.post(ctx, o.Session, j, channel.Decided, s.reason, "over")
+		t.decided(ctx, o.Session, j, s.reason, "over")
 	}
 }
 

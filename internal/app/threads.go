@@ -196,7 +196,7 @@ func (t *talks) tellRequest(ctx context.Context, f contextstore.Follower, v cont
 	if j.State.Status == approval.Denied {
 		text = j.Denial(t.lang)
 	}
-	t.post(ctx, f.Session, j, channel.Decided, text, "decided/"+j.Short())
+	t.decided(ctx, f.Session, j, text, "decided/"+j.Short())
 	return nil
 }
 

@@ -96,7 +96,7 @@ func fits(template, path string) bool {
 		return false
 	}
 	for i := range a {
-		if a[i] != b[i] && !(strings.HasPrefix(a[i], "{") && b[i] != "") {
+		if a[i] != b[i] && (!strings.HasPrefix(a[i], "{") || b[i] == "") {
 			return false
 		}
 	}

@@ -150,8 +150,7 @@ func (a *api) try(ctx context.Context, token, method string, args url.Values, ou
 		return err
 	}
 	a.judge(token, nil)
-	switch {
-	case out == nil:
+	if out == nil {
 		return nil
 	}
 	if o, ok := out.(header); ok {
