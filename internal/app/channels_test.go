@@ -246,7 +246,8 @@ func TestServeKilledWhileSpeaking(t *testing.T) {
 		t.Fatal("it does not start")
 		return nil, ""
 	}
-	for range 12 {
+	count := 0
+	for round := 0; round < 12 || count < 20 && round < 60; round++ { // on a machine that does much besides, few a round
 		p, at := start()
 		kill := time.AfterFunc(rand.N(150*time.Millisecond), func() { _ = p.Process.Kill() })
 		for range 200 {
@@ -258,6 +259,7 @@ func TestServeKilledWhileSpeaking(t *testing.T) {
 				break // killed: the vendor would send it again
 			}
 			taken[i] = append(taken[i], s.ID)
+			count++
 		}
 		_ = p.Wait()
 		kill.Stop()
@@ -281,10 +283,6 @@ func TestServeKilledWhileSpeaking(t *testing.T) {
 			}
 		}
 		return all
-	}
-	count := 0
-	for i := range taken {
-		count += len(taken[i])
 	}
 	until(t, "an answer to each message", func() bool {
 		got := answers()

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"toritsugi/internal/approval"
 	"toritsugi/internal/channel"
@@ -20,16 +20,8 @@ import (
 
 // threads tells conversations of the runs of forges that they follow, until ctx ends.
 func (t *talks) threads(ctx context.Context) {
-	tick := time.NewTicker(hearEvery)
-	defer tick.Stop()
-	for {
-		t.tellThreads(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	t.tellThreads(ctx)
+	every(ctx, hearEvery, t.tellThreads)
 }
 
 // tellThreads tells conversations what they were not told of the runs that they follow. What is
@@ -131,11 +123,7 @@ func (t *talks) tellQuestions(ctx context.Context, f contextstore.Follower, v co
 			}
 			continue
 		}
-		here := false
-		for _, session := range q.Sessions {
-			here = here || session == f.Session // it was told that its answer counts
-		}
-		if q.Answer == nil || here {
+		if q.Answer == nil || slices.Contains(slices.Collect(maps.Values(q.Sessions)), f.Session) { // it was told that its answer counts
 			continue
 		}
 		put, err := t.engine.Said(f.Session, key)

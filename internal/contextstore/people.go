@@ -37,19 +37,16 @@ var (
 func (s *Store) Links(ctx context.Context) ([]Link, error) { return s.houseDB.links(ctx) }
 
 func (d *HouseDB) links(ctx context.Context) (all []Link, err error) {
-	_, err = d.file.Check(ctx)
-	if err == nil {
-		err = d.file.Use(func(h *database.Handles) error {
-			all, err = readRows(ctx, h.R, func(rows *sql.Rows) (l Link, err error) {
-				var at string
-				if err = rows.Scan(&l.Who, &l.Account, &at); err == nil {
-					l.At.Time, err = time.Parse(time.RFC3339, at)
-				}
-				return l, err
-			}, `SELECT who, account, linked_at FROM links ORDER BY who`)
-			return err
-		})
-	}
+	err = d.use(ctx, func(h *database.Handles) error {
+		all, err = readRows(ctx, h.R, func(rows *sql.Rows) (l Link, err error) {
+			var at string
+			if err = rows.Scan(&l.Who, &l.Account, &at); err == nil {
+				l.At.Time, err = time.Parse(time.RFC3339, at)
+			}
+			return l, err
+		}, `SELECT who, account, linked_at FROM links ORDER BY who`)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read who is linked: %w", err)
 	}
@@ -216,15 +213,12 @@ func (s *Store) Unfollow(ctx context.Context, f Follower) error {
 
 // Followers lists the conversations that are told of runs.
 func (s *Store) Followers(ctx context.Context) (all []Follower, err error) {
-	_, err = s.houseDB.file.Check(ctx)
-	if err == nil {
-		err = s.houseDB.file.Use(func(h *database.Handles) error {
-			all, err = readRows(ctx, h.R, func(rows *sql.Rows) (f Follower, err error) {
-				return f, rows.Scan(&f.UUID, &f.Session, &f.ReplyTo, &f.Language)
-			}, `SELECT uuid, session, reply_to, language FROM followers ORDER BY uuid, session`)
-			return err
-		})
-	}
+	err = s.houseDB.use(ctx, func(h *database.Handles) error {
+		all, err = readRows(ctx, h.R, func(rows *sql.Rows) (f Follower, err error) {
+			return f, rows.Scan(&f.UUID, &f.Session, &f.ReplyTo, &f.Language)
+		}, `SELECT uuid, session, reply_to, language FROM followers ORDER BY uuid, session`)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read who follows runs: %w", err)
 	}
