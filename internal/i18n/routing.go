@@ -38,8 +38,8 @@ func routingTexts() map[string]text {
 		"cli.help.routes":       {"Try the dictionary of chat messages, and see what it decided.", "チャットの辞書を試す・判定の結果を見る。"},
 		"cli.help.routes_test":  {"Decide labelled messages by commands and dictionary alone. Exit 0 where all are right.", "正解の付いたメッセージを、コマンドと辞書だけで判定する。すべて正しければ終了コード 0。"},
 		"cli.help.routes_stats": {"Show what was decided in chats, by what, and where people overrode it.", "チャットで何がどう判定され、どこで人が直したかを表示する。"},
-		"cli.help.routes_file":  {"lines of ROUTE, a tab and a message, with \\n for a line break; - for standard input", "ROUTE・タブ・メッセージの行（改行は \\n）。- は標準入力"},
-		"cli.help.routes_rules": {"dictionary to try, instead of the one of routing.rules_file", "routing.rules_file の代わりに試す辞書"},
+		"cli.help.routes_file":  {"Lines of ROUTE, a tab and a message, with \\n for a line break; - for standard input.", "ROUTE・タブ・メッセージの行（改行は \\n）。- は標準入力。"},
+		"cli.help.routes_rules": {"Dictionary to try, instead of the one of routing.rules_file.", "routing.rules_file の代わりに試す辞書。"},
 
 		"routing.help.chat":         {"talk about TEXT, without handing it over", "相談する（ほかの担当に渡さない）"},
 		"routing.help.plan":         {"lay out steps, split a task", "段取りやタスク分解をする"},
