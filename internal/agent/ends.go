@@ -40,7 +40,7 @@ type cause struct {
 	ctx error
 }
 
-// endRules are all endRules of a run: the first row whose cause it is counts. What is not the
+// endRules are all ways in which a run ends: the first row whose cause it is counts. What is not the
 // task's own failure (no model, no disk) pauses the run where there is something to go
 // on with.
 var endRules = []endRule{

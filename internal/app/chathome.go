@@ -13,14 +13,14 @@ import (
 const homeRuns = 20
 
 // home tells a person, by an id of a channel, in Markdown what waits for their decision and
-// what became of their runs, by whichever id of theirs they were begun (access.people). Of
+// what became of their runs, by whichever id of theirs they were begun. Of
 // what may not leave this machine no title is told.
 func (t *talks) home(ctx context.Context, who string) (string, error) {
 	waiting, err := t.approvals.Waiting(ctx, contextstore.Viewer{Admin: true})
 	if err != nil {
 		return "", err
 	}
-	l, err := contextstore.List(ctx, t.store.BaseDir, contextstore.Viewer{Admin: true}, contextstore.Filter{User: t.cfg.Access.User(who), Limit: homeRuns})
+	l, err := contextstore.List(ctx, t.store.BaseDir, contextstore.Viewer{Admin: true}, contextstore.Filter{User: t.access().User(who), Limit: homeRuns})
 	if err != nil {
 		return "", err
 	}

@@ -72,7 +72,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: s.speaks(), wake: func() {}, works: func(string) bool { return false }, desk: &desk{shown: map[string]string{}}, heard: &heard{sessions: map[string]bool{}}, opened: make(chan string, mostOpened)}
+	t = &talks{system: s, lang: s.speaks(), wake: func() {}, works: func(string) bool { return false }, desk: &desk{shown: map[string]string{}, told: map[string]bool{}}, heard: &heard{sessions: map[string]bool{}}, opened: make(chan string, mostOpened)}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
@@ -295,7 +295,7 @@ func (t *talks) List(ctx context.Context, session string) (all []conversation.Ru
 		default:
 			state += ": " + t.standingOf(v, o)
 		}
-		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: state, Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
+		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: state, Waits: v.Status() == task.AwaitingApproval, Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
 		return nil
 	})
 	return all, err

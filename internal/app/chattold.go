@@ -52,7 +52,9 @@ func (t *talks) tell(ctx context.Context, s standing) {
 			return
 		}
 		t.finish(ctx, o, c, nil)
-	case j.Job == "" && (s.status == task.Failed || s.status == task.Stopped):
+	case j.Job == "" && s.status == task.Stopped:
+		t.finished(ctx, conversation.Finished{SessionID: o.Session, ReplyTo: o.ReplyTo, ID: o.Job, Stopped: true})
+	case j.Job == "" && s.status == task.Failed:
 		t.finish(ctx, o, nil, cmp.Or(s.err, errors.New(s.reason)))
 	}
 	switch {
@@ -73,9 +75,12 @@ func (t *talks) tell(ctx context.Context, s standing) {
 }
 
 func (t *talks) finish(ctx context.Context, o order.Chat, c *contract.Coder, err error) {
-	f := conversation.Finished{SessionID: o.Session, ReplyTo: o.ReplyTo, ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), Proposal: c, Err: err}
+	t.finished(ctx, conversation.Finished{SessionID: o.Session, ReplyTo: o.ReplyTo, ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), Proposal: c, Err: err})
+}
+
+func (t *talks) finished(ctx context.Context, f conversation.Finished) {
 	if err := t.engine.Finish(ctx, f); err != nil && ctx.Err() == nil {
-		t.log.Error("What became of a job is not told: "+err.Error(), "job_id", o.Job)
+		t.log.Error("What became of a job is not told: "+err.Error(), "job_id", f.ID)
 	}
 }
 

@@ -47,8 +47,8 @@ func (t *talks) follow(session, id string) {
 }
 
 // look shows what other processes, such as tori serve, said to the sessions that this one
-// speaks with, and how far they are with its jobs. Whether a job was told of is looked at before what was said is
-// shown, and its end is shown behind that.
+// speaks with, and how far they are with its jobs. Whether a job was told of is looked at
+// before what was said is shown, and its end is shown behind that.
 func (t *talks) look(ctx context.Context) {
 	going, err := t.goesOn(ctx)
 	if err != nil {

@@ -27,6 +27,7 @@ type desk struct {
 
 	showing sync.Mutex
 	shown   map[string]string // how far runs are, by run and session, as it was shown last
+	told    map[string]bool   // keys of what conversations were told of runs, so that no log is read for it each time
 }
 
 // issueSource is the forge whose issues are asked for in conversations. A folder of issues has no
@@ -165,9 +166,10 @@ type openQuestion struct {
 // questionKey is that of the post that puts a question to a conversation.
 func questionKey(uuid, question string) string { return uuid + "/question/" + question }
 
-// asked lists the questions that were put to a session and wait for an answer; taken is the run
-// that a message answered before.
-func (t *talks) asked(ctx context.Context, session, message string) (all []openQuestion, taken *openQuestion, err error) {
+// asked lists the questions that a message may answer: they were put to its session before it was
+// said, and wait. taken is the run that it answered before.
+func (t *talks) asked(ctx context.Context, m channel.Message) (all []openQuestion, taken *openQuestion, err error) {
+	session, message := m.SessionID, m.ID
 	followers, err := t.store.Followers(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -188,7 +190,7 @@ func (t *talks) asked(ctx context.Context, session, message string) (all []openQ
 			if q.Sessions[message] == session {
 				return nil, &openQuestion{v, q}, nil
 			}
-			if q.Answer != nil || v.Status() != task.AwaitingApproval {
+			if q.Answer != nil || v.Status() != task.AwaitingApproval || m.ReceivedAt.Before(q.AskedAt.Time) {
 				continue
 			}
 			put, err := t.engine.Said(session, questionKey(f.UUID, q.ID))
@@ -219,12 +221,13 @@ func (t *talks) mayAnswer(ctx context.Context, user string, v contextstore.View)
 	return by, may, err
 }
 
-// Awaited implements conversation.Issues.
+// Awaited implements conversation.Issues. Where a forge cannot be asked who may answer, a message
+// counts as an answer: Answer says why it is none.
 func (t *talks) Awaited(ctx context.Context, m channel.Message) bool {
 	if strings.TrimSpace(m.UserText) == "" {
 		return false
 	}
-	all, taken, err := t.asked(ctx, m.SessionID, m.ID)
+	all, taken, err := t.asked(ctx, m)
 	if taken != nil {
 		return true
 	}
@@ -238,12 +241,12 @@ func (t *talks) Awaited(ctx context.Context, m channel.Message) bool {
 	if err != nil && ctx.Err() == nil {
 		t.log.Warn("Whether a message answers a run cannot be told: "+t.env.Lang.Error(err), "session_id", m.SessionID)
 	}
-	return false
+	return err != nil && len(all) > 0
 }
 
 // Answer implements conversation.Issues.
 func (t *talks) Answer(ctx context.Context, m channel.Message) (told, run string, err error) {
-	all, taken, err := t.asked(ctx, m.SessionID, m.ID)
+	all, taken, err := t.asked(ctx, m)
 	if err != nil {
 		return "", "", err
 	}
@@ -311,5 +314,8 @@ func (t *talks) permitted(ctx context.Context, user, job string) (by string, per
 		return user, false, err
 	}
 	have, err := t.hosts[k.Source].Permission(ctx, forge.RepoOf(k), p)
-	return delivery.Requester(k.Source, p), have >= forge.Write, err
+	if err != nil || have < forge.Write {
+		return user, false, err
+	}
+	return delivery.Requester(k.Source, p), true, nil
 }

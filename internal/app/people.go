@@ -85,7 +85,7 @@ func (t *talks) Link(ctx context.Context, user, code string) (string, error) {
 	if account := t.cfg.Access.People[user]; account != "" {
 		return "", i18n.E("app.link_set", user, account)
 	}
-	l, fresh, err := t.store.TakeLink(ctx, codeHash(code), user)
+	l, err := t.store.TakeLink(ctx, codeHash(code), user)
 	switch {
 	case errors.Is(err, contextstore.ErrTooManyTries):
 		return "", i18n.E("app.link_tries", int(contextstore.TriesWithin.Minutes()))
@@ -95,10 +95,11 @@ func (t *talks) Link(ctx context.Context, user, code string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	if fresh {
-		err = contextstore.Audit(t.fs, t.store.BaseDir, t.env.Now(), t.redact.String, contextstore.AuditEntry{Actor: user, Action: "link", What: l.Account})
+	// Also where the program was killed right behind the link.
+	if err := contextstore.Audit(t.fs, t.store.BaseDir, t.env.Now(), t.redact.String, contextstore.AuditEntry{Actor: user, Action: "link", What: l.Account}); err != nil {
+		t.log.Error("A link is not in audit.jsonl: "+err.Error(), "user", user)
 	}
-	return t.lang.T("app.linked", user, l.Account), err
+	return t.lang.T("app.linked", user, l.Account), nil
 }
 
 // People are those who are linked, in the hands of who sits at this machine.

@@ -58,7 +58,27 @@ func (a *Approvals) Rollback(ctx context.Context, id string) (r Rolled, err erro
 		r.Application, err = u.apply(ctx)
 	}
 	r.Job, r.Closed = u.job, u.closed
+	if job.Session != "" && (r.Application.Applied() || r.Closed != "") {
+		a.tellTakenBack(context.WithoutCancel(ctx), job, r)
+	}
 	return r, err
+}
+
+// tellTakenBack tells the conversation that had asked for a job: what its models read of it is
+// true no more.
+func (a *Approvals) tellTakenBack(ctx context.Context, job approval.Job, r Rolled) {
+	t, end, err := a.s.talk(ctx, nil)
+	if err != nil {
+		a.s.log.Warn("A conversation is not told of a rollback: "+err.Error(), "session_id", job.Session)
+		return
+	}
+	defer end()
+	t = t.toPeopleOf(job)
+	by := r.Job.Job
+	if r.Closed != "" {
+		by = r.Closed
+	}
+	t.decided(ctx, job.Session, job, t.lang.T("app.taken_back", job.Title, job.Job, by), "rollback/"+by)
 }
 
 // undo is a job that takes another back.

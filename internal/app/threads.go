@@ -117,13 +117,17 @@ func (t *talks) tellQuestions(ctx context.Context, f contextstore.Follower, v co
 		key := questionKey(f.UUID, q.ID)
 		p := channel.Post{SessionID: f.Session, ReplyTo: f.ReplyTo, Kind: channel.Notice, Job: f.UUID}
 		if q.Answer == nil && v.Status() == task.AwaitingApproval {
+			if t.told[f.Session+key] {
+				continue
+			}
 			p.Key, p.Text = key, t.question(v, q)
 			if err := t.engine.Post(ctx, p); err != nil {
 				return err
 			}
+			t.told[f.Session+key] = true
 			continue
 		}
-		if q.Answer == nil || slices.Contains(slices.Collect(maps.Values(q.Sessions)), f.Session) { // it was told that its answer counts
+		if t.told[f.Session+key+"/answered"] || q.Answer == nil || slices.Contains(slices.Collect(maps.Values(q.Sessions)), f.Session) { // it was told that its answer counts
 			continue
 		}
 		put, err := t.engine.Said(f.Session, key)
@@ -131,6 +135,7 @@ func (t *talks) tellQuestions(ctx context.Context, f contextstore.Follower, v co
 			return err
 		}
 		if !put {
+			t.told[f.Session+key+"/answered"] = true // it was answered before anybody here was asked
 			continue
 		}
 		p.Key = key + "/answered"
@@ -141,6 +146,7 @@ func (t *talks) tellQuestions(ctx context.Context, f contextstore.Follower, v co
 		if err := t.engine.Post(ctx, p); err != nil {
 			return err
 		}
+		t.told[f.Session+p.Key] = true
 	}
 	return nil
 }
@@ -170,12 +176,18 @@ func (t *talks) tellRequest(ctx context.Context, f contextstore.Follower, v cont
 	if err != nil {
 		return err
 	}
+	told := f.Session + f.UUID + "/" + j.Short() + "/" + string(j.State.Status)
+	if t.told[told] {
+		return nil
+	}
 	if j.State.Status == approval.Pending {
 		if v.Status() == task.AwaitingApproval && j.State.Hash == j.Hash() {
 			t.request(ctx, f.Session, j)
+			t.told[told] = true
 		}
 		return nil
 	}
+	t.told[told] = true
 	last, err := t.engine.LastOf(f.Session, j.Job)
 	if err != nil || last.Kind != channel.Request {
 		return err

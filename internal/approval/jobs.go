@@ -253,7 +253,7 @@ func (j *Jobs) write(dir string, p Proposal) error {
 	return j.Store.FS.Replace(filepath.Join(dir, proposalFile), append(b, '\n'), true)
 }
 
-// recordRequest puts the recordRequest for a decision down. The caller holds the lock.
+// recordRequest puts down that a decision is asked for. The caller holds the lock.
 func (j *Jobs) recordRequest(job *Job, reason string) error {
 	now := contextstore.Time{Time: j.Now().UTC()}
 	e := Event{Event: "approval.requested", Status: Pending, Requested: now, Reason: reason, Output: strings.Join(job.Summary, " / ")}

@@ -119,14 +119,14 @@ func (s *Store) OfferLink(ctx context.Context, code, account string, until time.
 	return nil
 }
 
-// TakeLink links who said a code of a hash, whose time it uses up; fresh is false where they were
-// linked by that very code before. The error is ErrNoCode for one that there is not,
-// and ErrTooManyTries for whoever said several of those.
-func (s *Store) TakeLink(ctx context.Context, code, who string) (l Link, fresh bool, err error) {
+// TakeLink links who said a code of a hash, whose time it uses up; they may have been linked by
+// that very code before. The error is ErrNoCode for one that there is not, and ErrTooManyTries
+// for whoever said several of those.
+func (s *Store) TakeLink(ctx context.Context, code, who string) (l Link, err error) {
 	now := s.now()
 	var refused error
 	err = s.inHouse(ctx, func(tx *sql.Tx) error {
-		l, fresh, refused = Link{Who: who, At: now}, false, nil
+		l, refused = Link{Who: who, At: now}, nil
 		err := tx.QueryRowContext(ctx, `SELECT account FROM links WHERE who=? AND code=?`, who, code).Scan(&l.Account)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -151,15 +151,14 @@ func (s *Store) TakeLink(ctx context.Context, code, who string) (l Link, fresh b
 		if err != nil {
 			return err
 		}
-		fresh = true
 		_, err = tx.ExecContext(ctx, `INSERT INTO links (who, account, code, linked_at) VALUES (?,?,?,?)
 			ON CONFLICT(who) DO UPDATE SET account=excluded.account, code=excluded.code, linked_at=excluded.linked_at`, who, l.Account, code, now.String())
 		return err
 	})
 	if err != nil {
-		return l, false, fmt.Errorf("link %s: %w", who, err)
+		return l, fmt.Errorf("link %s: %w", who, err)
 	}
-	return l, fresh, refused
+	return l, refused
 }
 
 // RemoveLink has somebody be linked to nobody; was is false where they were not by a code.

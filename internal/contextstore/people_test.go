@@ -13,29 +13,29 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	s := open(t, Options{Now: func() time.Time { return now }})
-	take := func(code, who string, want error, fresh bool) {
+	take := func(code, who string, want error) {
 		t.Helper()
-		l, f, err := s.TakeLink(t.Context(), code, who)
-		if !errors.Is(err, want) || f != fresh || want == nil && l.Account != "github:hanako" {
-			t.Errorf("%s by %s: %+v, %v, %v", code, who, l, f, err)
+		l, err := s.TakeLink(t.Context(), code, who)
+		if !errors.Is(err, want) || want == nil && l.Account != "github:hanako" {
+			t.Errorf("%s by %s: %+v, %v", code, who, l, err)
 		}
 	}
 	for _, code := range []string{"c1", "c2", "c3"} {
 		must(t, s.OfferLink(t.Context(), code, "github:hanako", now.Add(10*time.Minute)))
 	}
-	take("c1", "slack:U1", nil, true)
-	take("c1", "slack:U1", nil, false) // cut short, and said again
-	take("c1", "slack:U2", ErrNoCode, false)
+	take("c1", "slack:U1", nil)
+	take("c1", "slack:U1", nil) // cut short, and said again
+	take("c1", "slack:U2", ErrNoCode)
 	for range MaxTries {
-		take("wrong", "slack:U3", ErrNoCode, false)
+		take("wrong", "slack:U3", ErrNoCode)
 	}
-	take("c2", "slack:U3", ErrTooManyTries, false)
-	take("c2", "line:U1", nil, true)
+	take("c2", "slack:U3", ErrTooManyTries)
+	take("c2", "line:U1", nil)
 	now = now.Add(10 * time.Minute)
-	take("c3", "slack:U2", ErrNoCode, false)
+	take("c3", "slack:U2", ErrNoCode)
 	now = now.Add(time.Hour)
 	must(t, s.OfferLink(t.Context(), "c4", "github:hanako", now.Add(time.Minute)))
-	take("c4", "slack:U3", nil, true)
+	take("c4", "slack:U3", nil)
 	for _, read := range []func() ([]Link, error){func() ([]Link, error) { return s.Links(t.Context()) }, func() ([]Link, error) { return LinksAt(t.Context(), s.BaseDir) }} {
 		all, err := read()
 		if err != nil || len(all) != 3 || all[0].Who != "line:U1" || all[2].Account != "github:hanako" || !all[2].At.Equal(now) {

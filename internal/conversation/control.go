@@ -227,16 +227,33 @@ func (e *Engine) statusOf(ctx context.Context, x session, user string) (string, 
 	return strings.Join(append(lines, e.status(ctx, x.ID)), "\n"), nil
 }
 
-// halt stops the turn that goes on, or a job.
+// halt stops the turn that goes on, or a job: the one that is named, else the only one that is
+// worked on.
 func (e *Engine) halt(ctx context.Context, id, job, user string) (string, error) {
-	if job == "" {
-		if e.stopTurn(id, "", errStopped) {
-			return e.Lang.T("conversation.stopping"), nil
-		}
-		return e.Lang.T("conversation.nothing_to_stop"), nil
+	if job == "" && e.stopTurn(id, "", errStopped) {
+		return e.Lang.T("conversation.stopping"), nil
 	}
 	if e.Jobs == nil {
 		return e.Lang.T("conversation.no_job_runs"), nil
+	}
+	if job == "" {
+		all, err := e.Jobs.List(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		all = slices.DeleteFunc(all, func(r Running) bool { return r.Waits })
+		switch len(all) {
+		case 0:
+			return e.Lang.T("conversation.nothing_to_stop"), nil
+		case 1:
+			job = all[0].ID
+		default:
+			ids := make([]string, len(all))
+			for i, r := range all {
+				ids[i] = "/stop " + r.ID + " (" + r.Title + ")"
+			}
+			return e.Lang.T("conversation.which_to_stop", strings.Join(ids, "\n- ")), nil
+		}
 	}
 	return e.Lang.T("conversation.job_stopping", job), e.Jobs.Stop(ctx, id, job, user)
 }

@@ -62,6 +62,7 @@ type Running struct {
 	ID, Title string
 	Route     routing.Route
 	State     string // in the language of the house
+	Waits     bool   // for a decision of people: nothing goes on
 	Since     time.Time
 	ReplyTo   string // the message that asked for it
 }
@@ -74,6 +75,7 @@ type Finished struct {
 	Route     routing.Route
 	Proposal  *contract.Coder // nil where there is none
 	Err       error           // why there is none
+	Stopped   bool            // somebody had the job stopped before there was one
 }
 
 // Approvals decides about proposals.

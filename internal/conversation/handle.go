@@ -45,10 +45,11 @@ func (e *Engine) hear(ctx context.Context, x session, m channel.Message, k known
 	}
 	cmd := routing.ParseCommand(m.UserText)
 	if cmd == nil {
-		cmd = e.ordered(ctx, x, m)
+		cmd = e.ordered(ctx, x, m, k)
 	}
 	switch c := cmd.(type) {
 	case nil, routing.ToRoute:
+		m.UserText = routing.Keepable(m.UserText) // a code that was said in a way that links nobody
 	case routing.Local:
 		return e.local(ctx, x, m, k, c)
 	default:
@@ -125,6 +126,11 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message, revis
 		return nil
 	}
 	e.postAgain(ctx, x)
+	if x.kind != channel.Terminal { // an attempt that was cut short may have been killed before its channel had them
+		for _, n := range k.posts {
+			e.post(ctx, x, n)
+		}
+	}
 	was.Content = e.Strict(m.UserText) // it may have been changed since it was written
 	t := &turn{e: e, x: x, l: l, m: m, entry: *was, posts: k.posts, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
 	t.run(ctx)
@@ -464,6 +470,10 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 		return !told && user == ""
 	}); err != nil || told {
 		return err
+	}
+	if f.Stopped {
+		e.tell(ctx, x, Entry{Kind: channel.Answer, Content: e.Lang.T("conversation.job_stopped", f.ID), ReplyTo: f.ReplyTo, Job: f.ID, Final: true})
+		return nil
 	}
 	last, err := x.last()
 	if err != nil {

@@ -44,8 +44,8 @@ type answerTo struct{ routing.Command }
 
 // ordered is what a message asks for that begins with no command: the run of an issue in plain
 // words, or that an answer be handed on; nil where it is for a turn.
-func (e *Engine) ordered(ctx context.Context, x session, m channel.Message) routing.Command {
-	if e.Issues == nil {
+func (e *Engine) ordered(ctx context.Context, x session, m channel.Message, k known) routing.Command {
+	if e.Issues == nil || k.message != nil && !k.message.Control { // a turn has it already
 		return nil
 	}
 	if i, ok := routing.AskedIssue(m.UserText); ok {

@@ -61,6 +61,8 @@ func conversationTexts() map[string]text {
 		"conversation.no_job_runs":     {"No job is running.", "動いているジョブはありません。"},
 		"conversation.job_stopping":    {"Job %s is being stopped.", "ジョブ %s を止めています。"},
 		"conversation.stopping":        {"Stopping.", "止めています。"},
+		"conversation.which_to_stop":   {"Several jobs are worked on. Say which to stop:\n- %s", "作業中のジョブが複数あります。止めるジョブを指定してください。\n- %s"},
+		"conversation.job_stopped":     {"Job %s was stopped. Nothing was changed.", "ジョブ %s を止めました。変更は行っていません。"},
 		"conversation.nothing_to_stop": {"Nothing is running here.", "動いているものはありません。"},
 		"conversation.idle":            {"Nobody is working on anything.", "誰も作業していません。"},
 		"conversation.no_help":         {"There is no command %s. /help lists all.", "%s というコマンドはありません。/help で一覧を見られます。"},

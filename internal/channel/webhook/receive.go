@@ -174,7 +174,7 @@ func (w *Webhook) Receive(ctx context.Context, in channel.Event, h channel.Event
 	case kindDelete:
 		return h.Withdraw(ctx, m.SessionID, e.ID)
 	case kindDecision:
-		m.ID = in.ID
+		m.ID = "decision/" + in.ID // messages have ids of their own
 		m.Decision = &channel.Decision{Job: e.Decision.Job, Hash: e.Decision.Hash, Grant: e.Decision.Grant, Reason: e.Decision.Reason}
 		return h.Handle(ctx, m)
 	}
