@@ -186,13 +186,14 @@ func ReadOutput(route routing.Route, answer string) (Output, error) {
 
 // ReadCoder reads a proposal: the arguments of a call, or what a model without tools wrote
 // as text. What is optional and cannot be read is left out, but for what is to be done: patch,
-// files and commands are read whole. The error says to the model all that is wrong.
+// files and commands are read whole. A risk that it does not tell is none. The error says to the
+// model all that is wrong.
 func ReadCoder(answer string) (Coder, error) {
 	c, err := coder()
 	if err != nil {
 		return Coder{}, err
 	}
-	var p Coder
+	p := Coder{Risk: Risk{Rollback: true}}
 	err = c.read(answer, &p)
 	return p, err
 }

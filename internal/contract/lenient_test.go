@@ -32,7 +32,6 @@ func TestCoderIsForgiven(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]string{
-		`{"plan":"p","patch":"x"}`:   "risk is missing",
 		`{"patch":"x",` + risk + `}`: "plan is missing",
 		`{"plan":"p",` + risk + `,"patch":"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b`:                             "it ends in the middle", // which would only delete
 		"```json\n" + `{"plan":"p",` + risk + `,"files":[{"path":"a","action":"modify","content":"half` + "\n```": "it ends in the middle",

@@ -25,7 +25,7 @@ func (p *proposing) inherit(ctx context.Context) (*memory.Inherited, error) {
 	if p.history != nil {
 		h.Plans = func(ctx context.Context, runs []memory.Ancestor) (memory.Sections, []memory.Ancestor) {
 			o := r.Planning.Inherit
-			o.File = rules.HistoryOf
+			o.File, o.Hands = rules.HistoryOf, proposeName
 			o.Warn = func(uuid string, err error) {
 				r.Log.Warn("The planning of an earlier job is not wholly read", "earlier", uuid, "error", r.Store.Redact(err.Error()))
 			}

@@ -36,14 +36,15 @@ type proposing struct {
 	plan    *planning.Coordinator // likewise
 	earlier *planning.EarlierRuns // what earlier jobs left of their planning; nil for nothing
 
-	tries   int
+	tries   int           // proposals that could be read and not be put to anybody
+	refusal error         // why the last of them could not
 	problem string        // with the last proposal that was written as text
 	job     *approval.Job // once it has proposed
 }
 
-// maxTries is how many proposals of a job are looked at: one that cannot be put to anybody
-// goes back to the model once, with why (spec/chat §6).
-const maxTries = 2
+// maxTries is how many proposals of a job are tried: one that cannot be put to anybody goes
+// back to the model, with why (spec/chat §6). One of a wrong form is none of them.
+const maxTries = 3
 
 // maxReminders is how often a model that answers without a proposal is asked for one.
 const maxReminders = 2
@@ -79,9 +80,9 @@ func (r *Runner) propose(ctx context.Context, c *contextstore.Context, o order.O
 		}
 		if p.job == nil {
 			if reminders++; reminders > maxReminders {
-				return approval.Job{}, errNothing()
+				return approval.Job{}, p.nothing()
 			}
-			if err := p.loop.Ask(ctx, planning.AskRemark, p.problem+remind); err != nil {
+			if err := p.loop.Ask(ctx, planning.AskRemark, p.problem+r.Lang.T("job.remind")); err != nil {
 				return approval.Job{}, err
 			}
 			continue
@@ -107,11 +108,17 @@ func (p *proposing) unjudged(ctx context.Context, err error) (approval.Job, erro
 	return *p.job, nil
 }
 
-// errNothing says that no proposal came that can be put to anybody.
-func errNothing() error { return i18n.E("job.no_proposal") }
+// nothing says that no proposal came that can be put to anybody, and what was wrong with the
+// last one.
+func (p *proposing) nothing() error {
+	if p.refusal == nil {
+		return i18n.E("job.no_proposal")
+	}
+	return i18n.E("job.no_proposal_why", p.refusal)
+}
 
-// remind asks for a proposal where an answer has none.
-const remind = "Nothing was proposed yet. Call the tool propose once, with the plan and the patch; where nothing needs to be changed, with the plan alone."
+// spent reports whether no more proposals are tried.
+func (p *proposing) spent() bool { return p.job == nil && p.tries >= maxTries }
 
 // open opens the loop of model and tools, and the plan that leads it.
 func (p *proposing) open(ctx context.Context) error {
@@ -163,6 +170,15 @@ type director struct {
 	p *proposing
 }
 
+// Before implements turn.Director: the model is not asked again once no proposal is tried any
+// more.
+func (d director) Before(ctx context.Context) ([]contextstore.Message, error) {
+	if d.p.spent() {
+		return nil, d.p.nothing()
+	}
+	return d.NoDirector.Before(ctx)
+}
+
 // Read implements turn.Director: what a model without tools proposes as text is a call.
 func (d director) Read(r *llm.Reply) { d.p.read(r) }
 
@@ -189,8 +205,11 @@ func (p *proposing) read(r *llm.Reply) {
 	}
 	said, err := contract.ReadCoder(m.Content)
 	if err != nil {
-		p.problem = "Your proposal was not taken: " + i18n.English.Error(err) + "\n"
+		p.problem = p.r.Lang.T("job.malformed", problemOf(err)) + "\n"
 		return
+	}
+	if p.plan != nil && said.Patch == "" && len(said.Files)+len(said.Commands) == 0 && said.TaskType == "" {
+		return // an answer about the plan may have a word of that name
 	}
 	args, err := json.Marshal(said)
 	if err != nil {
@@ -217,14 +236,16 @@ func (t proposeTool) Definition() tool.Definition {
 func (t proposeTool) Call(ctx context.Context, args json.RawMessage) (tool.Result, error) {
 	said, err := contract.ReadCoder(string(args))
 	if wrong := (*contract.AnswerError)(nil); errors.As(err, &wrong) {
-		t.p.tries++
-		return tool.Failf("The proposal was not taken: %s", wrong.Problem), nil
+		return tool.Failf("%s", t.p.r.Lang.T("job.malformed", wrong.Problem)+t.p.alsoWrong(args)), nil
 	}
 	if err == nil {
 		err = t.p.put(ctx, said)
 	}
 	if refused(err) {
-		return tool.Failf("The proposal was not taken: %s\nMend it and propose again: lines of context and the numbers in \"@@\" must fit the files as they are; files with their whole content, in place of patch, need neither.", i18n.English.Error(err)), nil
+		if t.p.tries, t.p.refusal = t.p.tries+1, err; t.p.spent() {
+			return tool.Failf("%s", t.p.r.Lang.T("job.refused_last", t.p.r.Lang.Error(err))), nil
+		}
+		return tool.Failf("%s", t.p.r.Lang.T("job.refused", t.p.r.Lang.Error(err))), nil
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -232,12 +253,35 @@ func (t proposeTool) Call(ctx context.Context, args json.RawMessage) (tool.Resul
 	return tool.Text("Proposed as job " + t.p.job.Job + "."), nil
 }
 
+// problemOf is what is wrong with the form of a proposal.
+func problemOf(err error) string {
+	if wrong := (*contract.AnswerError)(nil); errors.As(err, &wrong) {
+		return wrong.Problem
+	}
+	return err.Error()
+}
+
+// alsoWrong is what is wrong with the patch of a proposal whose form is wrong, "" where nothing
+// is or that cannot be told.
+func (p *proposing) alsoWrong(args json.RawMessage) string {
+	var said struct {
+		Patch string `json:"patch"`
+	}
+	if json.Unmarshal(args, &said) != nil || strings.TrimSpace(said.Patch) == "" {
+		return ""
+	}
+	if _, err := workspace.ParsePatch(recounted(said.Patch)); err != nil {
+		return "\n" + p.r.Lang.Error(err)
+	}
+	return ""
+}
+
 func refused(err error) bool { return errors.As(err, new(*approval.RefusedError)) }
 
 // put puts what the model proposed to people.
 func (p *proposing) put(ctx context.Context, said contract.Coder) error {
-	if p.tries++; p.tries > maxTries {
-		return errNothing()
+	if p.spent() { // a further call of the same answer
+		return &approval.RefusedError{Err: p.refusal}
 	}
 	chat := p.o.Chat
 	patch, err := p.patch(said)
@@ -298,7 +342,7 @@ func summary(plan string) (lines []string) {
 // out at the end and the counts of its hunks, or made of the files that it gave instead.
 func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	if strings.TrimSpace(said.Patch) != "" {
-		return workspace.Recounted([]byte(unfenced(said.Patch))), nil
+		return recounted(said.Patch), nil
 	}
 	var b strings.Builder
 	for _, f := range said.Files {
@@ -323,6 +367,9 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	}
 	return []byte(b.String()), nil
 }
+
+// recounted is a patch of a model as it is read.
+func recounted(patch string) []byte { return workspace.Recounted([]byte(unfenced(patch))) }
 
 // unfenced is a patch without the fence around it, and with the line end that it lacks.
 func unfenced(patch string) string {

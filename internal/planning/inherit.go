@@ -21,8 +21,9 @@ type Inheritance struct {
 	Plans         bool // the plans alone: what was done stays while anything is inherited
 	Verifications bool
 	Reflections   bool
-	MaxPlans      int  // how many earlier plans are looked at, the latest first
-	Patterns      bool // what worked is named, and not only what failed
+	MaxPlans      int    // how many earlier plans are looked at, the latest first
+	Patterns      bool   // what worked is named, and not only what failed
+	Hands         string // the tool that hands the work in, of whose calls nothing is learned; "" for none
 	// File is HistoryFile's answer for a run.
 	File func(uuid string) string
 	// Warn hears of what cannot be read and is passed over; may be nil.
@@ -276,7 +277,7 @@ func (r *earlierReader) called(ctx context.Context, dir string) error {
 	var calls []call
 	err := contextstore.ReadJournal(ctx, dir, contextstore.Tools, func(l contextstore.JournalLine) bool {
 		run, err := contextstore.DecodeToolRun(l.Text)
-		if err != nil || IsTool(run.Tool) {
+		if err != nil || IsTool(run.Tool) || run.Tool == r.Hands && r.Hands != "" {
 			return true
 		}
 		said, tool := cmp.Or(run.Error, run.Result), r.text(run.Tool)

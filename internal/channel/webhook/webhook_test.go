@@ -187,7 +187,7 @@ func TestWhatPeopleDo(t *testing.T) {
 	if a := m.Attachments[0]; a.Name != "a.txt" || a.MediaType != "text/plain; charset=utf-8" || string(a.Content) != "hello" {
 		t.Errorf("%+v", a)
 	}
-	if d.SessionID != session || d.ID != "E4" || *d.Decision != (channel.Decision{Job: "J", Hash: "H", Reason: "no"}) {
+	if d.SessionID != session || d.ID != "decision/E4" || *d.Decision != (channel.Decision{Job: "J", Hash: "H", Reason: "no"}) {
 		t.Errorf("%+v", d)
 	}
 	if w, e := r.h.Withdrawn(), r.h.Revised(); len(w) != 1 || w[0] != session+" m1" || len(e) != 1 || e[0].UserText != "look again" || e[0].ID != "m1" {
