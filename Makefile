@@ -23,8 +23,8 @@ setup:
 ## test: all tests
 # Those of the command line wait for one another's processes, so six run at once.
 test: setup
-	$(INMEMORY) $(GO) test -timeout 20m -parallel 6 $$($(GO) list ./... | grep -v '/internal/sandbox$$')
-	$(GO) test -timeout 20m ./internal/sandbox # alone: attempts without walls take what the machine has
+	$(INMEMORY) $(GO) test -timeout 40m -parallel 6 $$($(GO) list ./... | grep -v '/internal/sandbox$$')
+	$(GO) test -timeout 40m ./internal/sandbox # alone: attempts without walls take what the machine has
 
 ## test-short: those that take a moment each; the others say why they are skipped
 test-short:
