@@ -180,7 +180,7 @@ func TestDecisionsInChat(t *testing.T) {
 	}
 	mine := func(text, en, ja string) step { return step{tableSession, hanako, text, both(en, ja)} }
 	his := func(text, en, ja string) step { return step{of, taro, text, both(en, ja)} }
-	granted := both("applied: ", "適用済み: ")
+	granted := both("Applied: let it be 42 (job ", "適用しました: let it be 42（ジョブ ")
 	for name, c := range map[string]struct {
 		more   string
 		steps  []step
@@ -188,19 +188,19 @@ func TestDecisionsInChat(t *testing.T) {
 		after  map[i18n.Lang]string // what is said when the run goes on, nil where it does not
 		status task.Status
 	}{
-		"granted, twice": {"", []step{mine("/approve %[1]s %[2]s", "Granted: %[1]s", "%[1]s"), mine("/approve %[1]s %[2]s", "is decided already: granted", "すでに決定済み"), mine("/deny %[1]s", "is decided already: granted", "すでに決定済み")},
+		"granted, twice": {"", []step{mine("/approve %[1]s %[2]s", "Approved: let it be 42 (job %[1]s)", "%[1]s"), mine("/approve %[1]s %[2]s", "is decided already: approved", "すでに決定済み"), mine("/deny %[1]s", "is decided already: approved", "すでに決定済み")},
 			"requested granted", granted, task.Completed},
-		"denied": {"", []step{mine("/deny %[1]s not so", "Denied: %[1]s\nReason: not so\nNothing was changed.", "%[1]s\n理由: not so\n何も変更していません"), mine("/approve %[1]s %[2]s", "is decided already: denied", "すでに決定済み")},
+		"denied": {"", []step{mine("/deny %[1]s not so", "Denied: let it be 42 (job %[1]s)\nReason: not so\nNothing was changed.", "%[1]s）\n理由: not so\n何も変更していません"), mine("/approve %[1]s %[2]s", "is decided already: denied", "すでに決定済み")},
 			"requested denied", nil, task.Stopped},
 		"another hash": {"", []step{mine("/approve %[1]s 000000000000", "not what this decision is about any more", "変わっています"), mine("/approve %[1]s", "not what this decision is about any more", "変わっています"),
 			mine("/approve %[1]s 000000000000", "/approve %[1]s %[2]s\n", "/approve %[1]s %[2]s\n"), his("/approve %[1]s 000000000000", "may not decide about job", "決定できません")},
 			"requested", nil, task.AwaitingApproval},
-		"asked about": {"", []step{mine("/jobs", "%[1]s let it be 42 (waiting for a decision, ", "%[1]s let it be 42 (承認待ち, "), mine("/status", ": let it be 42 (waiting for a decision, ", ": let it be 42 (承認待ち, ")},
+		"asked about": {"", []step{mine("/jobs", "%[1]s let it be 42 (waiting for a decision, ", "%[1]s let it be 42（承認待ち、"), mine("/status", ": let it be 42 (waiting for a decision, ", ": let it be 42（承認待ち、")},
 			"requested", nil, task.AwaitingApproval},
 		"someone else's": {"", []step{his("/approve %[1]s %[2]s", "may not decide about job", "決定できません"), his("/deny %[1]s", "may not decide about job", "決定できません"), his("/stop %[1]s", "there is no proposal", "見つかりません"),
-			his("/jobs", "No job is running.", "ありません"), mine("/deny %[1]s", "Denied: %[1]s", "%[1]s"), his("/deny %[1]s", "may not decide about job", "決定できません")},
+			his("/jobs", "No job is running.", "ありません"), mine("/deny %[1]s", "Denied: let it be 42 (job %[1]s)", "%[1]s"), his("/deny %[1]s", "may not decide about job", "決定できません")},
 			"requested denied", nil, task.Stopped},
-		"by an approver elsewhere": {onBranch + "approval: {approvers: ['terminal:taro'], four_eyes: true}\n", []step{mine("/approve %[1]s %[2]s", "somebody else must grant it", "別の人"), his("/approve %[1]s %[2]s", "Granted: %[1]s", "%[1]s")},
+		"by an approver elsewhere": {onBranch + "approval: {approvers: ['terminal:taro'], four_eyes: true}\n", []step{mine("/approve %[1]s %[2]s", "somebody else must grant it", "別の人"), his("/approve %[1]s %[2]s", "Approved: let it be 42 (job %[1]s)", "%[1]s")},
 			"requested granted", granted, task.Completed},
 		"guessed": {"", []step{his("/approve %[3]s %[2]s", "there is no proposal", "見つかりません"), his("/approve a %[2]s", "there is no proposal a", "見つかりません"), his("/approve ../x %[2]s", "there is no proposal", "見つかりません")},
 			"requested", nil, task.AwaitingApproval},
@@ -280,19 +280,19 @@ func TestDecidedByTheProgram(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			late:   map[i18n.Lang]string{i18n.English: "Granted: ", i18n.Japanese: "承認"},
+			late:   map[i18n.Lang]string{i18n.English: "Approved: ", i18n.Japanese: "承認"},
 			after:  map[i18n.Lang]string{i18n.English: "decided: The files changed after the proposal was made, so job ", i18n.Japanese: "decided: 提案の後でファイルが変わったため、ジョブ "},
 			events: "requested granted/terminal:hanako denied/system/stale", file: "40", status: task.Stopped},
 		"auto_approved": {more: "chat: {deliver: worktree}\n" + auto, first: "/auto-approve ttl=30m",
-			late:   map[i18n.Lang]string{i18n.English: "is decided already: auto_approved", i18n.Japanese: "すでに決定済み"},
+			late:   map[i18n.Lang]string{i18n.English: "is decided already: approved automatically", i18n.Japanese: "すでに決定済み"},
 			events: "auto_approved/terminal:hanako", file: "42", status: task.Completed},
 		"auto_approved, switched off": {more: "chat: {deliver: worktree}\n" + auto, first: "/auto-approve off", waits: true,
-			late:   map[i18n.Lang]string{i18n.English: "Granted: ", i18n.Japanese: "承認"},
-			after:  map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			late:   map[i18n.Lang]string{i18n.English: "Approved: ", i18n.Japanese: "承認"},
+			after:  map[i18n.Lang]string{i18n.English: "Applied, not committed: let it be 42 (job ", i18n.Japanese: "適用しました（コミットはしていません）: let it be 42（ジョブ "},
 			events: "requested granted/terminal:hanako", file: "42", status: task.Completed},
 		"auto_approved, its time is over": {more: "chat: {deliver: worktree}\n" + auto, first: "/auto-approve ttl=-", waits: true,
-			late:   map[i18n.Lang]string{i18n.English: "Granted: ", i18n.Japanese: "承認"},
-			after:  map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			late:   map[i18n.Lang]string{i18n.English: "Approved: ", i18n.Japanese: "承認"},
+			after:  map[i18n.Lang]string{i18n.English: "Applied, not committed: let it be 42 (job ", i18n.Japanese: "適用しました（コミットはしていません）: let it be 42（ジョブ "},
 			events: "requested granted/terminal:hanako", file: "42", status: task.Completed},
 	} {
 		for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
@@ -314,7 +314,7 @@ func TestDecidedByTheProgram(t *testing.T) {
 				if err != nil || (v.Status() == task.AwaitingApproval) != c.waits || strings.Contains(told, "request: ") != c.waits {
 					t.Fatalf("%v, %s\n%s", err, v.Status(), told)
 				}
-				if want := map[i18n.Lang]string{i18n.English: "decided: Approved automatically: " + job.Job + "\napplied: ", i18n.Japanese: "decided: 自動で承認しました: " + job.Job + "\n適用済み: "}[lang]; strings.Contains(told, want) == c.waits {
+				if want := map[i18n.Lang]string{i18n.English: "decided: Approved automatically.\nApplied, not committed: let it be 42 (job " + job.Job, i18n.Japanese: "decided: 自動で承認しました。\n適用しました（コミットはしていません）: let it be 42（ジョブ " + job.Job}[lang]; strings.Contains(told, want) == c.waits {
 					t.Errorf("told %s", told)
 				}
 				if c.then != nil {
@@ -361,18 +361,18 @@ func TestWhatIsApplied(t *testing.T) {
 		files  map[string]string // "" where there is none
 		events string
 	}{
-		"updated": {propose(update), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "}, map[string]string{"answer.txt": "42\n1\n2\n"}, "requested granted"},
-		"created": {propose(`files: [{path: docs/new.txt, action: create, content: "n\n"}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+		"updated": {propose(update), true, task.Completed, map[i18n.Lang]string{i18n.English: "Applied, not committed: let it be 42 (job ", i18n.Japanese: "適用しました（コミットはしていません）: let it be 42（ジョブ "}, map[string]string{"answer.txt": "42\n1\n2\n"}, "requested granted"},
+		"created": {propose(`files: [{path: docs/new.txt, action: create, content: "n\n"}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "Applied, not committed: let it be 42 (job ", i18n.Japanese: "適用しました（コミットはしていません）: let it be 42（ジョブ "},
 			map[string]string{"answer.txt": was, "docs/new.txt": "n\n"}, "requested granted"},
-		"deleted": {propose(`files: [{path: answer.txt, action: delete}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+		"deleted": {propose(`files: [{path: answer.txt, action: delete}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "Applied, not committed: let it be 42 (job ", i18n.Japanese: "適用しました（コミットはしていません）: let it be 42（ジョブ "},
 			map[string]string{"answer.txt": ""}, "requested granted"},
-		"appended": {propose(`patch: "--- a/answer.txt\n+++ b/answer.txt\n@@ -2,2 +2,3 @@\n 1\n 2\n+3\n"`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+		"appended": {propose(`patch: "--- a/answer.txt\n+++ b/answer.txt\n@@ -2,2 +2,3 @@\n 1\n 2\n+3\n"`), true, task.Completed, map[i18n.Lang]string{i18n.English: "Applied, not committed: let it be 42 (job ", i18n.Japanese: "適用しました（コミットはしていません）: let it be 42（ジョブ "},
 			map[string]string{"answer.txt": was + "3\n"}, "requested granted"},
-		"commands in order": {propose(update + `, commands: [{cmd: "echo a > made.txt"}, {cmd: "echo b >> made.txt"}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+		"commands in order": {propose(update + `, commands: [{cmd: "echo a > made.txt"}, {cmd: "echo b >> made.txt"}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "Applied, not committed: let it be 42 (job ", i18n.Japanese: "適用しました（コミットはしていません）: let it be 42（ジョブ "},
 			map[string]string{"answer.txt": "42\n1\n2\n", "made.txt": "a\nb\n"}, "requested granted"},
 		"a command fails": {propose(update + `, commands: [{cmd: "echo a > made.txt"}, {cmd: "exit 3"}, {cmd: "echo b >> made.txt"}]`), true, task.Failed, map[i18n.Lang]string{i18n.English: "not applied", i18n.Japanese: "適用していません"},
 			map[string]string{"answer.txt": was, "made.txt": ""}, "requested granted"},
-		"as text":           {text, true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "}, map[string]string{"answer.txt": "42\n1\n2\n"}, "requested granted"},
+		"as text":           {text, true, task.Completed, map[i18n.Lang]string{i18n.English: "Applied, not committed: let it be 42 (job ", i18n.Japanese: "適用しました（コミットはしていません）: let it be 42（ジョブ "}, map[string]string{"answer.txt": "42\n1\n2\n"}, "requested granted"},
 		"outside":           {propose(escape) + propose(escape), false, task.Failed, map[i18n.Lang]string{i18n.English: "answer: So it is.", i18n.Japanese: "answer: So it is."}, map[string]string{"answer.txt": was, "../escaped.txt": ""}, ""},
 		"nothing to change": {propose(`notes: ["it is 41 on purpose"]`), false, task.Completed, map[i18n.Lang]string{i18n.English: "answer: So it is.", i18n.Japanese: "answer: So it is."}, map[string]string{"answer.txt": was}, ""},
 	} {

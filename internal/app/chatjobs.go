@@ -180,7 +180,7 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 		return "", err
 	}
 	t.speaks(j.SessionID)
-	t.progress(o, t.lang.T("job.begins", title))
+	t.progress(o, t.lang.T("job.begins"))
 	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: at.name, Type: "chat", ID: id}
 	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: t.access().User(j.User), Run: raw,
 		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
@@ -291,9 +291,9 @@ func (t *talks) List(ctx context.Context, session string) (all []conversation.Ru
 		switch here := t.works(v.Metadata.UUID); {
 		case v.Status() != task.Running || !v.Held && !here:
 		case here:
-			state += ": " + job.Stage(v, o, t.lang)
+			state += ": " + job.Stage(v, t.lang)
 		default:
-			state += ": " + t.standingOf(v, o)
+			state += ": " + t.standingOf(v)
 		}
 		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: state, Waits: v.Status() == task.AwaitingApproval, Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
 		return nil
@@ -349,10 +349,10 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	t.engine.Decided(j.Session, j.Job)
 	if j.Session != session { // the people who asked for it are told, too
 		to := t.toPeopleOf(j)
-		to.decided(ctx, j.Session, j, to.lang.T("conversation.decided_"+string(j.State.Status), j.Job), "decided")
+		to.decided(ctx, j.Session, j, to.lang.T("conversation.decided_"+string(j.State.Status), j.Title, j.Job), "decided")
 	}
 	if ofChat && j.State.Status.Approved() {
-		t.progress(order.Chat{Session: j.Session, Job: j.Job}, t.lang.T("job.applying", j.Title))
+		t.progress(order.Chat{Session: j.Session, Job: j.Job, Title: j.Title}, t.lang.T("job.applying"))
 		t.follow(j.Session, j.Job)
 		t.wake()
 	}
@@ -441,7 +441,11 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	return res.Report, err
 }
 
+// progress shows how far a job is; "" says that nothing is going on any more.
 func (t *talks) progress(o order.Chat, text string) {
+	if text != "" && o.Title != "" {
+		text = t.lang.T("job.stands", text, o.Title)
+	}
 	_ = t.engine.Post(context.Background(), channel.Post{SessionID: o.Session, Kind: channel.Progress, Job: o.Job, Text: text}) // the next one tells more
 }
 

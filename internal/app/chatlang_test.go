@@ -68,7 +68,7 @@ func TestServeSpeaksTheSessionsLanguage(t *testing.T) {
 	h.must(h.once())
 	h.status(id, task.Completed)
 	heard += h.said()
-	for _, want := range []string{"notice: ", "request: ", "decided: applied: "} {
+	for _, want := range []string{"notice: ", "request: ", "decided: Applied: "} {
 		if !strings.Contains(heard, want) {
 			t.Errorf("%q lacks %q", heard, want)
 		}

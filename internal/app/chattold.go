@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"toritsugi/internal/approval"
+	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contract"
 	"toritsugi/internal/conversation"
@@ -61,14 +62,21 @@ func (t *talks) tell(ctx context.Context, s standing) {
 	case !j.Grantable(), waits:
 	case s.status.Final():
 		switch {
+		case j.State.Status == approval.Denied && j.State.Approver != approval.System:
+			if last, err := t.engine.LastOf(o.Session, j.Job); err == nil && last.Kind == channel.Decided {
+				return // whoever denied it told
+			}
 		case j.State.Status == approval.AutoApproved:
 			t.event(ctx, o.Session, j)
-			s.reason = t.lang.T("conversation.decided_auto_approved", j.Job) + "\n" + s.reason
+			s.reason = t.lang.T("app.auto_approved") + "\n" + s.reason
 		case j.State.Approver == approval.System && j.State.Status == approval.Denied:
 			t.event(ctx, o.Session, j)
 			if j.State.Reason == approval.ReasonStale {
 				s.reason = t.anew(ctx, j)
 			}
+		}
+		if s.status == task.Completed {
+			s.reason += "\n" + t.lang.T("job.take_back", j.Job)
 		}
 		t.decided(ctx, o.Session, j, s.reason, "over")
 	}
@@ -208,7 +216,7 @@ func (t *talks) again(ctx context.Context, j approval.Job) (id string, err error
 	if m.Run, err = json.Marshal(o); err != nil {
 		return "", err
 	}
-	t.progress(*o.Chat, t.lang.T("job.begins", o.Chat.Title))
+	t.progress(*o.Chat, t.lang.T("job.begins"))
 	if _, err = t.store.Enqueue(ctx, m); errors.As(err, new(*contextstore.LiveError)) {
 		err = nil
 	}

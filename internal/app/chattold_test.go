@@ -274,7 +274,7 @@ func TestToldLater(t *testing.T) {
 		}
 		if round == 0 {
 			s.until(t, 0, "decided: the proposal was denied by terminal:hanako: say sun")
-			s.until(t, 0, "decided: applied: ")
+			s.until(t, 0, "decided: Applied, not committed: ")
 		}
 		// What is said next comes behind all that is owed.
 		v.says(h, hanakos, "hello")
@@ -292,7 +292,7 @@ func TestToldLater(t *testing.T) {
 	}
 	times := 0
 	for _, x := range all {
-		if x.Post != nil && regexp.MustCompile(`^applied: |^the proposal was denied`).MatchString(x.Text) {
+		if x.Post != nil && regexp.MustCompile(`^Applied, not committed: |^the proposal was denied`).MatchString(x.Text) {
 			times++
 		}
 	}

@@ -120,7 +120,7 @@ func (t *talks) goesOn(ctx context.Context) (going map[string]bool, err error) {
 			return nil
 		}
 		going[o.Job] = true
-		if text := t.standingOf(v, o); text != f.shown {
+		if text := t.standingOf(v); text != f.shown {
 			f.shown = text
 			t.progress(o, text)
 		}
@@ -130,11 +130,11 @@ func (t *talks) goesOn(ctx context.Context) (going map[string]bool, err error) {
 }
 
 // standingOf says how far a job is that this process does not work on.
-func (t *talks) standingOf(v contextstore.View, o order.Chat) string {
+func (t *talks) standingOf(v contextstore.View) string {
 	if v.Status() == task.Running && v.Held {
-		return t.lang.T("job.elsewhere", job.Stage(v, o, t.lang), v.Owner.ProcessID, v.Owner.Hostname)
+		return t.lang.T("job.elsewhere", job.Stage(v, t.lang), v.Owner.ProcessID, v.Owner.Hostname)
 	}
-	return t.lang.T("job.stands", t.status(v), o.Title)
+	return t.status(v)
 }
 
 // status is how a job stands, in a word or two.

@@ -9,7 +9,6 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/job"
-	"toritsugi/internal/order"
 )
 
 // A terminal shows how far a job is that another process works on, by what that leaves on
@@ -58,7 +57,7 @@ func anotherWorks(t *testing.T, shows bool) {
 	}
 
 	v.says(h, hanakos, "/code2 greet the moon")
-	if got := look(); got != "waiting to begin: greet the moon" {
+	if got := look(); got != "waiting to begin · greet the moon" {
 		t.Errorf("%q", got)
 	}
 	if err := claim().Close(); err != nil { // as a kill does
@@ -79,7 +78,7 @@ func anotherWorks(t *testing.T, shows bool) {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf(`reading greet.txt (step 1) · process %d on %s`, os.Getpid(), host)
-	if got := look(); got != want {
+	if got := look(); got != want+" · greet the moon" {
 		t.Errorf("%q", got)
 	}
 	for _, command := range []string{"/jobs", "/status"} {
@@ -109,14 +108,14 @@ func anotherWorks(t *testing.T, shows bool) {
 	a := s.all[before].Approval
 
 	v.says(h, hanakos, "/approve "+a.Job+" "+a.Hash)
-	if look(); !strings.Contains(strings.Join(s.going, "\n"), "applying: greet the moon") {
+	if look(); !strings.Contains(strings.Join(s.going, "\n"), "applying · greet the moon") {
 		t.Errorf("%q", s.going)
 	}
 	before = len(s.all)
 	if _, err := other.work(t.Context(), claim()); err != nil {
 		t.Fatal(err)
 	}
-	if h.look(t.Context()); s.count("decided: applied") != 1 || s.all[len(s.all)-1].Text != a.Job+" has ended" {
+	if h.look(t.Context()); s.count("decided: Applied, not committed: ") != 1 || s.all[len(s.all)-1].Text != a.Job+" has ended" {
 		t.Errorf("%+v", s.all[before:])
 	}
 	if len(h.following) > 0 {
@@ -125,11 +124,7 @@ func anotherWorks(t *testing.T, shows bool) {
 	if run, err = h.store.View(run.Metadata.UUID); err != nil {
 		t.Fatal(err)
 	}
-	o, err := order.Parse(run.Metadata)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := job.Stage(run, *o.Chat, i18n.Japanese); got != "適用中（手順 delivered）: greet the moon" {
+	if got := job.Stage(run, i18n.Japanese); got != "適用中: 完了" {
 		t.Errorf("%q", got)
 	}
 }

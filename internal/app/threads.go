@@ -192,7 +192,7 @@ func (t *talks) tellRequest(ctx context.Context, f contextstore.Follower, v cont
 	if err != nil || last.Kind != channel.Request {
 		return err
 	}
-	text := t.lang.T("conversation.decided_"+string(j.State.Status), j.Job)
+	text := t.lang.T("conversation.decided_"+string(j.State.Status), j.Title, j.Job)
 	if j.State.Status == approval.Denied {
 		text = j.Denial(t.lang)
 	}

@@ -27,7 +27,7 @@ func (e *DecidedError) Unwrap() error {
 	if s := e.Job.State; s.Approver == System && s.Status == Denied {
 		return i18n.E("approval.decided_system", e.Job.Job, i18n.E("approval.denied_"+s.Reason))
 	}
-	return i18n.E("approval.decided", e.Job.Job, string(e.Job.State.Status), e.Job.State.Approver, e.Job.State.Reason)
+	return i18n.E("approval.decided", e.Job.Job, i18n.E("approval.status_"+string(e.Job.State.Status)), e.Job.State.Approver, e.Job.State.Reason)
 }
 
 // OtherHashError says that a decision was about something else than what is proposed now;

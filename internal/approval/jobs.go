@@ -159,7 +159,7 @@ func (j *Jobs) Judge(ctx context.Context, job *Job, v Judged, taken Cost) error 
 // judge makes a proposal of a draft.
 func (j *Jobs) judge(ctx context.Context, d Draft, base Base) (Proposal, error) {
 	p := Proposal{Format: proposalFormat, At: contextstore.Time{Time: j.Now().UTC()}, Session: d.Session, Requester: d.Requester,
-		Title: d.Title, Summary: slices.Clone(d.Summary[:min(len(d.Summary), 3)]), Plan: d.Plan, Notes: d.Notes, Tests: d.Tests, CoderRisk: d.CoderRisk, Type: d.Type,
+		Title: d.Title, Summary: slices.Clone(d.Summary[:min(len(d.Summary), 3)]), Plan: d.Plan, Notes: d.Notes, Tests: d.Tests, Checks: d.Checks, CoderRisk: d.CoderRisk, Type: d.Type,
 		Commands: d.Commands, Base: d.Base, Repository: d.Repository, Deliver: d.Deliver, Onto: d.Onto, Policy: j.Version, Cost: d.Cost, Reverts: d.Reverts}
 	a := assessment{wide: j.Settings.Wide, costLimit: j.Settings.CostLimit, cost: d.Cost, visibility: d.Visibility, deliver: d.Deliver,
 		personal: j.Sanitizer.Personal(), texts: append([]string{d.Title, d.Plan}, d.Summary...)}

@@ -54,7 +54,8 @@ type Draft struct {
 	Commands  []string
 	Notes     []string
 	Tests     []string
-	CoderRisk string // in the coder's words
+	Checks    []string // that the project has by its settings or its base; whether their programs are installed is not known yet
+	CoderRisk string   // in the coder's words
 	Type      TaskType
 
 	Base       string // a commit, for worktree a git tree
@@ -99,6 +100,7 @@ type Proposal struct {
 	Plan      string   `json:"plan,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
 	Tests     []string `json:"tests,omitempty"`
+	Checks    []string `json:"checks,omitempty"`
 	CoderRisk string   `json:"coder_risk,omitempty"`
 	Type      TaskType `json:"task_type"`
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/i18n"
@@ -14,6 +15,7 @@ import (
 // the session. What it quotes is redacted.
 func (j *Jobs) Request(l i18n.Lang, job Job) (channel.Approval, error) {
 	a := channel.Approval{Job: job.Job, Hash: job.Short(), Title: job.Title, Summary: job.Summary, CoderRisk: job.CoderRisk,
+		Notes: job.Notes, Tests: job.Tests, Checks: job.Checks,
 		Status: string(job.State.Status), Expires: job.State.Expires, Approver: job.State.Approver, DecidedAt: job.State.Decided, Cost: costText(l, job.Cost)}
 	if len(a.Summary) == 0 {
 		a.Summary = []string{job.Title}
@@ -76,7 +78,7 @@ func (r Risk) Text(l i18n.Lang) string {
 // judged says what led the coder, and what remains open by its own word.
 func (j Job) judged(l i18n.Lang) (lines []string) {
 	v := j.Judged
-	if v == nil {
+	if v == nil || v.Criteria == 0 && v.Subtasks <= 1 && len(v.Open) == 0 {
 		return nil
 	}
 	lines = []string{l.T("approval.judged_plan", v.Subtasks)}
@@ -109,7 +111,7 @@ func (j Job) reversible(l i18n.Lang) (bool, string) {
 	case len(j.Commands) > 0:
 		return false, l.T("approval.why_commands")
 	}
-	return true, l.T("approval.why_" + string(j.Deliver))
+	return true, l.T("approval.why_"+string(j.Deliver), j.Job)
 }
 
 // costText is an estimate for people, "" where nothing is known.
@@ -131,53 +133,31 @@ func costText(l i18n.Lang, c Cost) string {
 }
 
 // Markdown is the request as a text, for members of channel without a form of their own
-// and for the command line: the fields in the order of spec/chat §7, the diff not.
+// and for the command line.
 func Markdown(l i18n.Lang, a channel.Approval) string {
 	var b strings.Builder
-	line := func(key string, args ...any) { b.WriteString(l.T(key, args...) + "\n") }
-	b.WriteString("**" + a.Title + "**\n")
-	line("approval.job", a.Job)
-	for _, s := range a.Summary {
-		b.WriteString(s + "\n")
-	}
-	line("approval.files", len(a.Files))
-	for _, f := range a.Files {
-		b.WriteString("- " + l.T("approval.action_"+f.Action) + " " + f.Name() + fmt.Sprintf(" (+%d −%d)\n", f.Added, f.Removed))
-	}
-	if line("approval.environment"); len(a.Commands) == 0 {
-		line("approval.no_commands")
-	}
-	for _, c := range a.Commands {
-		b.WriteString("- `" + strings.ReplaceAll(c, "`", "ˋ") + "`\n")
-	}
-	if line("approval.risks"); len(a.Risks) == 0 {
-		line("approval.no_risks")
-	}
-	for _, r := range a.Risks {
-		b.WriteString("- " + r + "\n")
-	}
-	if a.CoderRisk != "" {
-		line("approval.coder_risk", a.CoderRisk)
-	}
-	for _, s := range a.Judged {
-		b.WriteString(s + "\n")
-	}
-	if a.Reversible {
-		line("approval.reversible", a.Why)
-	} else {
-		line("approval.not_reversible", a.Why)
-	}
-	if a.Cost != "" {
-		line("approval.cost_estimate", a.Cost)
+	for _, r := range a.Rows(l, func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }) {
+		text := r.Text
+		switch r.Kind {
+		case channel.TitleRow:
+			text = "**" + text + "**"
+		case channel.ItemRow:
+			text = "- " + text
+		case channel.CommandRow:
+			text = "- `" + strings.ReplaceAll(text, "`", "ˋ") + "`"
+		case channel.FileRow:
+			text = fmt.Sprintf("- %s %s (+%d −%d)", text, r.File.Name(), r.File.Added, r.File.Removed)
+		}
+		b.WriteString(text + "\n")
 	}
 	if a.Status == string(Pending) {
-		if !a.Expires.IsZero() {
-			line("approval.until", a.Expires.UTC().Format("2006-01-02 15:04"))
-		}
 		b.WriteString("/approve " + a.Job + " " + a.Hash + "\n/deny " + a.Job + " " + a.Hash + "\n")
 	}
 	return b.String()
 }
+
+// Text is the step in words.
+func (s Step) Text(l i18n.Lang) string { return l.T("approval.step_" + string(s)) }
 
 // Outcome tells in one line what became of the application of a job.
 func (a Application) Outcome(l i18n.Lang) string {
@@ -187,7 +167,7 @@ func (a Application) Outcome(l i18n.Lang) string {
 	case a.Applied():
 		return l.T("approval.applied", a.Where)
 	case a.Step == StepFailed:
-		return l.T("approval.not_applied", string(a.At), a.Reason)
+		return l.T("approval.not_applied", a.At.Text(l), a.Reason)
 	}
-	return l.T("approval.under_way", string(a.Step), a.Attempt)
+	return l.T("approval.under_way", a.Step.Text(l), a.Attempt)
 }

@@ -23,7 +23,7 @@ func TestRequest(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	for l, want := range map[i18n.Lang]string{
-		i18n.English: `**Say four**
+		i18n.English: `**Proposal: Say four**
 Job: JOB
 first
 second
@@ -43,7 +43,7 @@ Without a decision until 2026-03-07 03:06 UTC it is denied.
 /approve JOB HASH
 /deny JOB HASH
 `,
-		i18n.Japanese: `**Say four**
+		i18n.Japanese: `**提案: Say four**
 ジョブ: JOB
 first
 second
@@ -59,7 +59,7 @@ third
 リスク（コーダーの説明）: low
 取り消し不可: コマンドがファイルの外で行ったことは残ります（ファイルは tori rollback で戻せます）
 コスト: コーダーがここまでに使ったトークン 1200（入力と出力の合計） ($0.0025)
-2026-03-07 03:06 UTC までに決定がなければ拒否になります。
+2026-03-07 03:06 UTC までに決定がなければ却下になります。
 /approve JOB HASH
 /deny JOB HASH
 `,

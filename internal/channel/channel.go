@@ -102,56 +102,6 @@ type Post struct {
 	Failed bool
 }
 
-// Approval is a proposal as its approvers see it (spec/chat §7, route §6.3). Every text is
-// in the language of the session.
-type Approval struct {
-	Job, Hash string // the job id, and the first twelve digits of the bound hash
-	Title     string
-	Summary   []string // one to three lines
-	Files     []File
-	Commands  []string
-	// Risks is what the program found in the patch; CoderRisk what the coder said.
-	Risks     []string
-	CoderRisk string
-	// Judged says what plan led the coder, and what is open by its own judgement.
-	Judged []string `json:",omitempty"`
-	// Reversible says whether tori rollback can take it back; Why the reason.
-	Reversible bool
-	Why        string
-	// Cost is an estimate, or "".
-	Cost string
-	// Diff is the unified diff, as proposed.
-	Diff string
-	// Status is pending, granted, denied or auto_approved (route §7.3).
-	Status  string
-	Expires time.Time
-	// Approver is who decided ("slack:U1", "system"), and DecidedAt when; zero while
-	// nobody has.
-	Approver  string    `json:",omitempty"`
-	DecidedAt time.Time `json:",omitzero"`
-}
-
-// File is what a proposal does to one file.
-type File struct {
-	Path           string
-	From           string // where a renamed file came from, else ""
-	Action         string // create, modify, delete, rename, mode
-	Added, Removed int    // lines
-}
-
-// Name is the path, behind the one that it had.
-func (f File) Name() string {
-	if f.From == "" {
-		return f.Path
-	}
-	return f.From + " → " + f.Path
-}
-
-// Risky reports whether something is taken away, which is shown first.
-func (f File) Risky() bool {
-	return f.Action == "delete" || f.Action == "rename" || f.Action == "mode"
-}
-
 // Channel is a member of the family.
 type Channel interface {
 	Kind() Kind

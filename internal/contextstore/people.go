@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/i18n"
 )
@@ -58,7 +60,7 @@ func (d *HouseDB) links(ctx context.Context) (all []Link, err error) {
 func LinksAt(ctx context.Context, dir string) ([]Link, error) {
 	path := filepath.Join(dir, HouseDBFile)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || errors.Is(err, unix.ENOTDIR) {
 		return nil, nil
 	}
 	if err != nil {

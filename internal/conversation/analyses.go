@@ -93,10 +93,8 @@ func (a *Analyses) open(ctx context.Context, create bool) (*sql.DB, error) {
 			return nil, err
 		}
 	}
-	query := url.Values{"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(NORMAL)"}, "_txlock": {"immediate"}}
-	if !create {
-		query.Set("_pragma", "busy_timeout(5000)")
-	}
+	// Its writes are few. A switch to WAL would fail where two processes make the file at once.
+	query := url.Values{"_pragma": {"busy_timeout(5000)"}, "_txlock": {"immediate"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: a.path}).EscapedPath(), RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, err

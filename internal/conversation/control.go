@@ -3,7 +3,6 @@ package conversation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -102,7 +101,7 @@ func (e *Engine) decide(ctx context.Context, x session, user string, d channel.D
 	if err != nil {
 		return Entry{}, err
 	}
-	text := e.Lang.T("conversation.decided_"+a.Status, a.Job)
+	text := e.Lang.T("conversation.decided_"+a.Status, a.Title, a.Job)
 	if d.Reason != "" {
 		text += "\n" + e.Lang.T("conversation.decided_reason", d.Reason)
 	}
@@ -176,7 +175,7 @@ func (e *Engine) jobs(ctx context.Context, id string) (string, error) {
 	}
 	var lines []string
 	for _, j := range all {
-		lines = append(lines, fmt.Sprintf("- %s %s (%s, %s)", j.ID, j.Title, j.State, e.Now().Sub(j.Since).Round(time.Second)))
+		lines = append(lines, e.Lang.T("conversation.job_line", j.ID, j.Title, j.State, e.Now().Sub(j.Since).Round(time.Second)))
 	}
 	return strings.Join(lines, "\n"), nil
 }
@@ -186,7 +185,7 @@ func (e *Engine) status(ctx context.Context, id string) string {
 	var lines []string
 	for _, d := range e.working(id) {
 		if d.Route != routing.Chat {
-			lines = append(lines, fmt.Sprintf("- %s: %s (%s)", d.Alias, d.Route, e.Now().Sub(d.Since).Round(time.Second)))
+			lines = append(lines, e.Lang.T("conversation.role_line", d.Alias, string(d.Route), e.Now().Sub(d.Since).Round(time.Second)))
 		}
 	}
 	if e.Jobs != nil {
@@ -199,7 +198,7 @@ func (e *Engine) status(ctx context.Context, id string) string {
 			if err == nil {
 				role = e.Alias(ctx, role)
 			}
-			lines = append(lines, fmt.Sprintf("- %s: %s (%s, %s)", role, j.Title, j.State, e.Now().Sub(j.Since).Round(time.Second)))
+			lines = append(lines, e.Lang.T("conversation.job_line", role+":", j.Title, j.State, e.Now().Sub(j.Since).Round(time.Second)))
 		}
 	}
 	if len(lines) == 0 {

@@ -59,6 +59,8 @@ func conversationTexts() map[string]text {
 		"conversation.none":               {"none", "なし"},
 
 		"conversation.no_job_runs":     {"No job is running.", "動いているジョブはありません。"},
+		"conversation.job_line":        {"- %s %s (%s, %s)", "- %s %s（%s、%s）"},
+		"conversation.role_line":       {"- %s: %s (%s)", "- %s: %s（%s）"},
 		"conversation.job_stopping":    {"Job %s is being stopped.", "ジョブ %s を止めています。"},
 		"conversation.stopping":        {"Stopping.", "止めています。"},
 		"conversation.which_to_stop":   {"Several jobs are worked on. Say which to stop:\n- %s", "作業中のジョブが複数あります。止めるジョブを指定してください。\n- %s"},
@@ -71,12 +73,12 @@ func conversationTexts() map[string]text {
 		"conversation.work_off":        {"Work mode is off.", "仕事モードはオフです。"},
 		"conversation.channel":         {"Channel %s, session %s", "チャネル %s、セッション %s"},
 
-		"conversation.decided_granted":       {"Granted: %s", "承認しました: %s"},
-		"conversation.decided_denied":        {"Denied: %s", "却下しました: %s"},
+		"conversation.decided_granted":       {"Approved: %s (job %s)", "承認しました: %s（ジョブ %s）"},
+		"conversation.decided_denied":        {"Denied: %s (job %s)", "却下しました: %s（ジョブ %s）"},
 		"conversation.decided_reason":        {"Reason: %s", "理由: %s"},
 		"conversation.denied_next":           {"Nothing was changed. Say what should be different, or send /code2 with it: it is then proposed anew.", "何も変更していません。どう直したいかを書くか、/code2 に続けて書いてください。作り直して提案します。"},
-		"conversation.decided_auto_approved": {"Approved automatically: %s", "自動で承認しました: %s"},
-		"conversation.decided_pending":       {"Still waiting for a decision: %s", "まだ承認を待っています: %s"},
+		"conversation.decided_auto_approved": {"Approved automatically: %s (job %s)", "自動で承認しました: %s（ジョブ %s）"},
+		"conversation.decided_pending":       {"Still waiting for a decision: %s (job %s)", "まだ承認を待っています: %s（ジョブ %s）"},
 
 		"cli.help.link":                {"Link accounts of chats with yours by a one-time code.", "チャットのアカウントを一度だけのコードで結び付ける。"},
 		"cli.help.link_code":           {"Show a code that is good for ten minutes: /link CODE in a chat uses it up.", "10 分間有効なコードを表示する。チャットで /link コード と送ると使われる。"},

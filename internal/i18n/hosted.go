@@ -67,6 +67,7 @@ func hostedTexts() map[string]text {
 		"app.thread_undelivered":  {"⚠️ %s is done, and no draft could be made: %s", "⚠️ %s は終わりましたが、下書きを作れませんでした: %s"},
 		"app.thread_failed":       {"⚠️ %s failed: %s", "⚠️ %s は失敗しました: %s"},
 		"app.thread_stopped":      {"%s was stopped: %s", "%s は停止しました: %s"},
+		"app.auto_approved":       {"Approved automatically.", "自動で承認しました。"},
 		"app.taken_back":          {"Taken back: %s (job %s), by %s. What it had changed is as it was before.", "取り消しました: %s（ジョブ %s、取り消し: %s）。変更は元に戻っています。"},
 		"app.link_set":            {"access.people links %s to %s already", "%s は access.people ですでに %s と結び付いています"},
 		"app.link_tries":          {"too many wrong codes: try again in %d minutes", "誤ったコードが続きました。%d 分後にもう一度試してください"},

@@ -31,7 +31,7 @@ func webTexts() map[string]text {
 		"web.link_failed":     {"The proposal cannot be shown now; the log of tori serve says why.", "いまは提案を表示できません。理由は tori serve のログにあります。"},
 		"web.diff_cut":        {"(%d more bytes; tori approvals show %s shows all)", "（あと %d バイトあります。全体は tori approvals show %s で確認できます）"},
 		"web.stands_pending":  {"Waiting for a decision.", "承認待ちです。"},
-		"web.stands_granted":  {"Granted by %s at %s UTC.", "%s が %s UTC に承認しました。"},
+		"web.stands_granted":  {"Approved by %s at %s UTC.", "%s が %s UTC に承認しました。"},
 		"web.stands_auto":     {"Approved automatically at %s UTC.", "%s UTC に自動で承認されました。"},
 		"web.stands_denied":   {"Decided at %s UTC: %s.", "%s UTC に決定: %s。"},
 		"web.leads_on":        {"it leads on to an address that is not read", "読めないアドレスへ転送されました"},

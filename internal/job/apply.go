@@ -217,6 +217,26 @@ func (x *commands) Checks(ctx context.Context) error {
 	return nil
 }
 
+// checks are the commands with which a project is checked, whether or not their programs are
+// installed.
+func (r *Runner) checks(ctx context.Context, src *workspace.Source, commit string) (all []string) {
+	for _, c := range r.Project.Checks {
+		all = append(all, c.Command)
+	}
+	if r.Project.Checks != nil {
+		return all
+	}
+	p, err := project.Read(ctx, src.Commits(), commit, project.Options{})
+	if err != nil {
+		r.Log.Warn("The checks of the project are not known yet: " + err.Error())
+		return nil
+	}
+	for _, c := range p.Checks {
+		all = append(all, c.Command)
+	}
+	return all
+}
+
 // checks are those of the settings, else those that the repository's commit names and
 // whose programs are there.
 func (x *commands) checks(ctx context.Context) (all []checkrun.Check, err error) {

@@ -172,14 +172,14 @@ func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Orde
 	if res.Application.Applied() {
 		status, res.Branch, res.Commit = task.Completed, res.Application.Where, res.Application.Commit
 	}
-	reason, err := r.applied(c, res.Application, r.Lang)
+	reason, err := r.applied(c, res.Job, res.Application, r.Lang)
 	return task.Outcome{Status: status, Reason: reason}, err
 }
 
 // applied says what came of an application, and what was run on the patch.
-func (r *Runner) applied(c *contextstore.Context, a approval.Application, l i18n.Lang) (string, error) {
+func (r *Runner) applied(c *contextstore.Context, j approval.Job, a approval.Application, l i18n.Lang) (string, error) {
 	all, err := c.Checks()
-	return applied(a, all, l), err
+	return applied(j, a, all, l), err
 }
 
 // Applied says what came of the application of a job that nobody works on, and what was run
@@ -197,11 +197,11 @@ func Applied(v contextstore.View, j approval.Job, l i18n.Lang) (string, error) {
 		}
 		return nil
 	})
-	return applied(a, all, l), err
+	return applied(j, a, all, l), err
 }
 
-// applied says what came of an application, and what was run on the patch, or that nothing was.
-func applied(a approval.Application, all []contextstore.CheckRun, l i18n.Lang) string {
+// applied says what came of an application, and what was run on the patch.
+func applied(j approval.Job, a approval.Application, all []contextstore.CheckRun, l i18n.Lang) string {
 	var green, red []string
 	for _, run := range all {
 		switch {
@@ -212,14 +212,19 @@ func applied(a approval.Application, all []contextstore.CheckRun, l i18n.Lang) s
 			red = append(red, run.Command)
 		}
 	}
-	end := a.Outcome(l)
+	if !a.Applied() {
+		return l.T("job.not_applied", j.Title, j.Job, a.Outcome(l))
+	}
+	lines := []string{l.T("job.applied_"+string(j.Deliver), j.Title, j.Job, a.Where)}
 	switch {
 	case len(green)+len(red) == 0:
-		return end + l.T("job.unchecked")
+		lines = append(lines, l.T("job.unchecked"))
 	case len(red) == 0:
-		return end + l.T("job.checked", strings.Join(green, ", "))
+		lines = append(lines, l.T("job.checked", strings.Join(green, ", ")))
+	default:
+		lines = append(lines, l.T("job.checked_red", strings.Join(append(green, red...), ", "), strings.Join(red, ", ")))
 	}
-	return end + l.T("job.checked_red", strings.Join(append(green, red...), ", "), strings.Join(red, ", "))
+	return strings.Join(lines, "\n")
 }
 
 func (r *Runner) denied(job approval.Job) task.Outcome {
@@ -263,7 +268,7 @@ func (r *Runner) summary(c *contextstore.Context, res *Result) string {
 	}
 	end := res.Outcome.Reason
 	if res.Application.Begun {
-		if text, err := r.applied(c, res.Application, i18n.English); err == nil {
+		if text, err := r.applied(c, res.Job, res.Application, i18n.English); err == nil {
 			end = text
 		}
 	}
@@ -275,6 +280,7 @@ type place struct {
 	root       *os.Root
 	base       approval.Base
 	visibility approval.Visibility
+	checks     []string                                  // commands that are to be run on the patch
 	id         func(ctx context.Context) (string, error) // of the base
 	close      func() error
 }
@@ -318,7 +324,7 @@ func (r *Runner) place(ctx context.Context, c *contextstore.Context, o order.Ord
 			base.Tree, err = h.TreeOf(ctx) // as the files are now
 			return base.Tree, err
 		}
-		return &place{root, base, approval.Private, id, func() error { return errors.Join(root.Close(), h.Close()) }}, nil
+		return &place{root, base, approval.Private, r.checks(ctx, src.Source, src.Head), id, func() error { return errors.Join(root.Close(), h.Close()) }}, nil
 	}
 	w, err := workspace.Create(ctx, workspace.CreateOptions{Source: src.Source, Dir: r.Store.WorkspaceDir(c.UUID()), Branch: "tori/" + o.Chat.Job, Commit: o.Base, Box: r.Box, Hold: c.WorkLock()})
 	if err != nil {
@@ -329,5 +335,5 @@ func (r *Runner) place(ctx context.Context, c *contextstore.Context, o order.Ord
 		return nil, errors.Join(err, w.Close())
 	}
 	id := func(context.Context) (string, error) { return w.Base(), nil }
-	return &place{root, w, src.Visibility(), id, func() error { return errors.Join(root.Close(), w.Close()) }}, nil
+	return &place{root, w, src.Visibility(), r.checks(ctx, src.Source, w.Base()), id, func() error { return errors.Join(root.Close(), w.Close()) }}, nil
 }

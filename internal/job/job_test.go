@@ -322,9 +322,9 @@ func TestShutdown(t *testing.T) {
 func TestNamedChecks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ rules, says, status string }{
-		"passes":   {"```tori-checks\ngrep -q moon greet.txt\n```\n", "passed: grep -q moon greet.txt", "completed"},
+		"passes":   {"```tori-checks\ngrep -q moon greet.txt\n```\n", "Passed: grep -q moon greet.txt", "completed"},
 		"breaks":   {"```tori-checks\ngrep -q world greet.txt\n```\n", "grep -q world greet.txt", "failed"},
-		"has none": {"", "no check was run", "completed"},
+		"has none": {"", "No check was run", "completed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

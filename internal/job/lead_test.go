@@ -136,7 +136,7 @@ func TestPlanLeads(t *testing.T) {
 				t.Errorf("on record: %+v %v", a.Plan, err)
 			}
 			request, err := h.Approvals.Request(h.Lang, res.Job)
-			if err != nil || len(request.Judged) != 1+len(c.judged.Open) {
+			if err != nil || (len(request.Judged) > 0) != (c.judged.Criteria > 0 || c.judged.Subtasks > 1) || len(request.Judged) > 1+len(c.judged.Open) {
 				t.Errorf("the request says %q, %v", request.Judged, err)
 			}
 		})

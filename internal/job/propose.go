@@ -292,7 +292,7 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	if err != nil {
 		return err
 	}
-	d := approval.Draft{Session: chat.Session, Requester: chat.User, Title: chat.Title, Summary: summary(said.Plan), Plan: said.Plan, Patch: patch, Notes: said.Notes, Tests: said.Tests,
+	d := approval.Draft{Session: chat.Session, Requester: chat.User, Title: chat.Title, Summary: summary(said.Plan), Plan: said.Plan, Patch: patch, Notes: said.Notes, Tests: said.Tests, Checks: p.at.checks,
 		CoderRisk: p.risk(said.Risk), Type: approval.TypeOf(chat.Route, said.TaskType, len(patch) > 0), Base: base, Repository: p.o.Repo, Deliver: approval.Deliver(chat.Deliver),
 		Visibility: p.at.visibility, Cost: p.taken()}
 	if said.CostHint != nil {

@@ -9,7 +9,6 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
-	"toritsugi/internal/order"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 )
@@ -41,14 +40,14 @@ func called(l i18n.Lang, n int64, c contextstore.ToolCall) string {
 }
 
 // Stage says how far a job is that another process works on, by what is on disk.
-func Stage(v contextstore.View, o order.Chat, l i18n.Lang) string {
+func Stage(v contextstore.View, l i18n.Lang) string {
 	if j, err := approval.Read(v.Dir); err == nil && j.State.Status.Approved() {
 		if a, err := approval.ReadApplication(v.Dir, j.Job); err == nil && a.Begun {
-			return l.T("job.applying_step", string(a.Step), o.Title)
+			return l.T("job.applying_step", a.Step.Text(l))
 		}
-		return l.T("job.applying", o.Title)
+		return l.T("job.applying")
 	}
-	said, n := l.T("job.begins", o.Title), v.State.LLMCallCount
+	said, n := l.T("job.begins"), v.State.LLMCallCount
 	_ = v.Tail(contextstore.Messages, lastLines, func(line []byte) error { // what cannot be read is not told
 		m, err := contextstore.DecodeMessage(line)
 		if err != nil || m.Role != llm.RoleAssistant {

@@ -190,6 +190,7 @@ func limitAttempts() []attempt {
 		})
 	}
 	self := func(s string) string { return "\"$TORI_SELF\" " + helperArg + " probe " + s }
+	// What was there is counted in the first command, or on a slow machine in the second.
 	several := func(name, rest string) string {
 		return "mkdir several-" + name + "; seq -f several-" + name + "/%.0f 2500 | xargs touch; sleep " + rest
 	}
@@ -212,7 +213,7 @@ func limitAttempts() []attempt {
 		ended("disk-filler", limitDisk, Limits{Disk: 48 << 20}, "exec "+self("disk")),
 		ended("disk-of-nobody", limitDisk, Limits{Disk: 48 << 20}, "exec "+self("nameless")),
 		ended("many-files", limitFiles, Limits{NewFiles: 4000}, "exec "+self("files")),
-		ended("files-of-many-commands", limitFiles, Limits{NewFiles: 4000}, "sleep 1", several("a", "2"), several("b", "8")),
+		ended("files-of-many-commands", limitFiles, Limits{NewFiles: 4000}, "sleep 1", several("a", "2"), several("b", "8"), several("c", "8")),
 		ended("output-flood", limitOutput, Limits{Output: 1 << 20}, "head -c 100000000 /dev/zero; sleep 5; echo through"),
 		at("control-groups", func(s *stage) (string, string) {
 			if s.box.groups == nil {

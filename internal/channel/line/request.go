@@ -3,6 +3,7 @@ package line
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/line/line-bot-sdk-go/v8/linebot/messaging_api"
 
@@ -93,56 +94,28 @@ func (l *Line) diff(text string) (all []messaging_api.MessageInterface) {
 
 // rows are the lines of a request.
 func (l *Line) rows(a *channel.Approval) (rows []requestRow) {
-	t := l.opt.Lang.T
-	add := func(r requestRow) {
-		if r.text = plainLine(r.text); r.text != "" {
-			rows = append(rows, r)
+	for _, r := range a.Rows(l.opt.Lang, func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }) {
+		row := requestRow{text: r.Text}
+		switch r.Kind {
+		case channel.TitleRow:
+			row.how, row.size = messaging_api.FlexTextWEIGHT_BOLD, "lg"
+		case channel.HeadRow:
+			row.how = messaging_api.FlexTextWEIGHT_BOLD
+		case channel.SmallRow:
+			row.size, row.color = "xs", grey
+		case channel.ItemRow:
+			row.text = "• " + r.Text
+		case channel.CommandRow:
+			row.text = "$ " + r.Text
+		case channel.FileRow:
+			row.text = fmt.Sprintf("• %s %s (+%d −%d)", r.Text, r.File.Name(), r.File.Added, r.File.Removed)
 		}
-	}
-	add(requestRow{text: a.Title, how: messaging_api.FlexTextWEIGHT_BOLD, size: "lg"})
-	add(requestRow{text: t("approval.job", a.Job), size: "xs", color: grey})
-	for _, s := range a.Summary {
-		add(requestRow{text: s})
-	}
-	add(requestRow{text: t("approval.files", len(a.Files)), how: messaging_api.FlexTextWEIGHT_BOLD})
-	for _, risky := range []bool{true, false} { // those first that take something away
-		for _, f := range a.Files {
-			color := ""
-			if f.Risky() {
-				color = red
-			}
-			if f.Risky() == risky {
-				add(requestRow{text: fmt.Sprintf("• %s %s (+%d −%d)", t("approval.action_"+f.Action), f.Name(), f.Added, f.Removed), color: color})
-			}
+		if r.Risky {
+			row.color = red
 		}
-	}
-	list := func(head, none string, all []string, lead, color string) {
-		add(requestRow{text: t(head), how: messaging_api.FlexTextWEIGHT_BOLD})
-		for _, s := range all {
-			add(requestRow{text: lead + s, color: color})
+		if row.text = plainLine(row.text); row.text != "" {
+			rows = append(rows, row)
 		}
-		if len(all) == 0 {
-			add(requestRow{text: t(none)})
-		}
-	}
-	list("approval.environment", "approval.no_commands", a.Commands, "$ ", "")
-	list("approval.risks", "approval.no_risks", a.Risks, "• ", red)
-	if a.CoderRisk != "" {
-		add(requestRow{text: t("approval.coder_risk", a.CoderRisk)})
-	}
-	for _, s := range a.Judged {
-		add(requestRow{text: s})
-	}
-	if a.Reversible {
-		add(requestRow{text: t("approval.reversible", a.Why)})
-	} else {
-		add(requestRow{text: t("approval.not_reversible", a.Why), color: red})
-	}
-	if a.Cost != "" {
-		add(requestRow{text: t("approval.cost_estimate", a.Cost)})
-	}
-	if !a.Expires.IsZero() {
-		add(requestRow{text: t("approval.until", a.Expires.UTC().Format("2006-01-02 15:04")), size: "xs", color: grey})
 	}
 	return rows
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"toritsugi/internal/channel"
 )
@@ -81,48 +82,34 @@ func (s *Slack) request(ctx context.Context, at place, p channel.Post) error {
 func (s *Slack) proposal(session string, a *channel.Approval, diff bool) part {
 	l := s.opt.Lang
 	var text []string
-	line := func(format string, args ...any) { text = append(text, fmt.Sprintf(format, args...)) }
 	said := func(t string) string { return escape(clean(t)) }
-	title := said(l.T("terminal.proposal", a.Title))
-	line("*%s*", strings.ReplaceAll(title, "*", ""))
-	line("`%s` · `%s`", said(a.Job), said(a.Hash))
-	for _, t := range a.Summary {
-		line("%s", said(t))
-	}
-	for _, f := range a.Files[:min(len(a.Files), listedFiles)] {
-		line("• %s %s  +%d -%d", l.T("approval.action_"+f.Action), coded(f.Name()), f.Added, f.Removed)
-	}
-	if more := len(a.Files) - listedFiles; more > 0 {
-		line("%s", l.T("slack.more_files", more))
-	}
-	if len(a.Commands) == 0 {
-		line("%s", l.T("terminal.no_commands"))
-	}
-	for _, c := range a.Commands {
-		line("$ %s", coded(c))
-	}
-	if len(a.Risks) == 0 {
-		line("%s", l.T("terminal.no_risk"))
-	}
-	for _, r := range a.Risks {
-		line(":warning: %s", said(l.T("terminal.risk", r)))
-	}
-	if a.CoderRisk != "" {
-		line("%s", said(l.T("terminal.coder_risk", a.CoderRisk)))
-	}
-	for _, t := range a.Judged {
-		line("%s", said(t))
-	}
-	if a.Reversible {
-		line("%s", said(l.T("terminal.reversible", a.Why)))
-	} else {
-		line(":warning: %s", said(l.T("terminal.irreversible", a.Why)))
-	}
-	if a.Cost != "" {
-		line("%s", said(l.T("terminal.cost", a.Cost)))
-	}
-	if !a.Expires.IsZero() {
-		line("%s", l.T("terminal.expires", moment(a.Expires.Unix(), a.Expires.UTC().Format("2006-01-02 15:04 MST"))))
+	title, files := "", 0
+	until := a.Expires.UTC().Format("2006-01-02 15:04 UTC")
+	for _, r := range a.Rows(l, func(time.Time) string { return until }) {
+		row := said(r.Text)
+		switch r.Kind {
+		case channel.SmallRow:
+			row = strings.Replace(row, until, moment(a.Expires.Unix(), until), 1)
+		case channel.TitleRow:
+			title = row
+			row = "*" + strings.ReplaceAll(row, "*", "") + "*"
+		case channel.ItemRow:
+			row = "• " + row
+		case channel.CommandRow:
+			row = "$ " + coded(r.Text)
+		case channel.FileRow:
+			if files++; files > listedFiles {
+				continue
+			}
+			row = fmt.Sprintf("• %s %s  +%d -%d", row, coded(r.File.Name()), r.File.Added, r.File.Removed)
+			if more := len(a.Files) - listedFiles; files == listedFiles && more > 0 {
+				row += "\n" + l.T("slack.more_files", more)
+			}
+		}
+		if r.Risky && r.Kind != channel.FileRow {
+			row = ":warning: " + strings.TrimPrefix(row, "• ")
+		}
+		text = append(text, row)
 	}
 	all := sections(strings.Join(text, "\n"))
 	if diff && a.Diff != "" {

@@ -342,6 +342,8 @@ func (c *chat) job(p channel.Post) {
 	at := slices.IndexFunc(c.jobs, func(j job) bool { return j.id == p.Job })
 	over := p.Text == ""
 	switch {
+	case p.Kind == channel.Request && at >= 0: // it is not over: Chat has yet to tell of it
+		c.jobs[at].text = ""
 	case p.Kind != channel.Progress:
 	case at < 0 && !over:
 		c.jobs = append(c.jobs, job{p.Job, p.Text})
@@ -468,12 +470,6 @@ func (c *chat) decide(grant bool, reason string) {
 	p := c.chosen
 	m := c.t.message(p.session, "")
 	m.Decision = &channel.Decision{Job: p.Job, Hash: p.Hash, Grant: grant, Reason: reason}
-	key := "terminal.denied"
-	if grant {
-		key = "terminal.granted"
-	}
-	c.print(nil)
-	c.tell(key, p.Title, p.Job)
 	c.back()
 	c.drop(p.Job)
 	ctx, stop := context.WithCancelCause(c.ctx)

@@ -121,7 +121,7 @@ func TestRequestNamesWhatThereIsNone(t *testing.T) {
 		}
 		return out.String()
 	}
-	const noCommands, noRisk = "Commands: none", "Risk, as computed: none found"
+	const noCommands, noRisk = "Environment (commands): none", "Risk, as computed: none found"
 	p.Approval.Commands, p.Approval.Risks = nil, nil
 	if got := shown(); !strings.Contains(got, noCommands) || !strings.Contains(got, noRisk) {
 		t.Error(got)

@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/i18n"
@@ -43,52 +44,21 @@ func request(l i18n.Lang, p channel.Post, width int) (rows []line) {
 		}
 		rows = append(rows, wrap(parts, line{{yellow, "┃ "}}, line{{yellow, "┃ "}}, width)...)
 	}
-	said := func(key string, args ...any) { text(span{0, l.T(key, args...)}) }
-	text(span{bold | yellow, l.T("terminal.proposal", a.Title)})
-	text(span{faint, a.Job})
-	for _, s := range a.Summary {
-		text(span{0, s})
-	}
-	for _, f := range a.Files {
-		path := f.Path
-		if f.From != "" {
-			path = f.From + " -> " + f.Path
-		}
-		how := style(0)
-		if f.Risky() {
+	for _, r := range a.Rows(l, func(t time.Time) string { return t.Local().Format("2006-01-02 15:04 MST") }) {
+		how := map[channel.RowKind]style{channel.TitleRow: bold | yellow, channel.SmallRow: faint, channel.CommandRow: cyan}[r.Kind]
+		if r.Risky {
 			how = red
 		}
-		text(span{how, "  " + l.T("terminal.action."+f.Action) + " " + path}, span{green, fmt.Sprintf("  +%d", f.Added)}, span{red, fmt.Sprintf(" -%d", f.Removed)})
-	}
-	for _, c := range a.Commands {
-		text(span{cyan, "  $ " + c})
-	}
-	if len(a.Commands) == 0 {
-		text(span{faint, l.T("terminal.no_commands")})
-	}
-	if len(a.Risks) == 0 {
-		text(span{faint, l.T("terminal.no_risk")})
-	}
-	for _, r := range a.Risks {
-		text(span{red, l.T("terminal.risk", r)})
-	}
-	if a.CoderRisk != "" {
-		said("terminal.coder_risk", a.CoderRisk)
-	}
-	for _, s := range a.Judged {
-		text(span{faint, s})
-	}
-	switch {
-	case a.Reversible:
-		said("terminal.reversible", a.Why)
-	default:
-		text(span{red, l.T("terminal.irreversible", a.Why)})
-	}
-	if a.Cost != "" {
-		said("terminal.cost", a.Cost)
-	}
-	if !a.Expires.IsZero() {
-		said("terminal.expires", a.Expires.Local().Format("2006-01-02 15:04 MST"))
+		switch r.Kind {
+		case channel.FileRow:
+			text(span{how, "  " + r.Text + " " + r.File.Name()}, span{green, fmt.Sprintf("  +%d", r.File.Added)}, span{red, fmt.Sprintf(" -%d", r.File.Removed)})
+		case channel.CommandRow:
+			text(span{how, "  $ " + r.Text})
+		case channel.ItemRow:
+			text(span{how, "  - " + r.Text})
+		default:
+			text(span{how, r.Text})
+		}
 	}
 	if a.Diff == "" {
 		return rows

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,9 +117,10 @@ func (c *chat) below() (rows []line) {
 	if c.focus != picking {
 		rows = append(rows, c.waiting()...)
 	}
-	for i, j := range c.jobs {
+	shown := slices.DeleteFunc(slices.Clone(c.jobs), func(j job) bool { return j.text == "" })
+	for i, j := range shown {
 		if i == jobRows {
-			rows = append(rows, styled(faint, l.T("terminal.more_jobs", len(c.jobs)-i)))
+			rows = append(rows, styled(faint, l.T("terminal.more_jobs", len(shown)-i)))
 			break
 		}
 		rows = append(rows, behind(styled(cyan, "~ "), append(markdown(j.text, c.columns()-2), nil)[0]))

@@ -38,6 +38,9 @@ type approval struct {
 	Commands   []string  `json:"commands"`
 	Risks      []string  `json:"risks"`
 	CoderRisk  string    `json:"coder_risk,omitempty"`
+	Notes      []string  `json:"notes,omitempty"`
+	Tests      []string  `json:"tests,omitempty"`
+	Checks     []string  `json:"checks,omitempty"`
 	Judged     []string  `json:"judged,omitempty"`
 	Reversible bool      `json:"reversible"`
 	Why        string    `json:"why"`
@@ -70,7 +73,7 @@ func shown(p channel.Post, conversation, thread string) post {
 	out := post{ID: channel.PostID(p, 0), Conversation: conversation, Thread: thread, ReplyTo: p.ReplyTo, Kind: string(p.Kind), Text: clean(p.Text), Job: p.Job, Failed: p.Failed}
 	if a := p.Approval; a != nil {
 		out.Approval = &approval{Job: a.Job, Hash: a.Hash, Title: clean(a.Title), Summary: all(a.Summary), Files: []file{}, Commands: all(a.Commands), Risks: all(a.Risks),
-			CoderRisk: clean(a.CoderRisk), Judged: all(a.Judged), Reversible: a.Reversible, Why: clean(a.Why), Cost: clean(a.Cost), Diff: clean(a.Diff),
+			CoderRisk: clean(a.CoderRisk), Notes: all(a.Notes), Tests: all(a.Tests), Checks: all(a.Checks), Judged: all(a.Judged), Reversible: a.Reversible, Why: clean(a.Why), Cost: clean(a.Cost), Diff: clean(a.Diff),
 			Status: a.Status, Expires: a.Expires, Approver: clean(a.Approver), DecidedAt: a.DecidedAt}
 		for _, f := range a.Files {
 			out.Approval.Files = append(out.Approval.Files, file{Path: clean(f.Path), From: clean(f.From), Action: f.Action, Added: f.Added, Removed: f.Removed})
