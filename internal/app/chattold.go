@@ -43,11 +43,7 @@ func (t *talks) tell(ctx context.Context, s standing) {
 	}
 	switch {
 	case j.Job != "" && j.Reverts == "" && (waits || !j.Grantable() || j.State.Status == approval.AutoApproved): // else people know it, and decided
-		v, err := t.store.View(j.Run) // which has moved since the job was read
-		var c *contract.Coder
-		if j.Dir = v.Dir; err == nil {
-			c, err = job.Coder(j)
-		}
+		c, err := job.Coder(t.approvals, j)
 		if err != nil {
 			t.log.Error("A proposal is not told: "+err.Error(), "job_id", o.Job)
 			return

@@ -30,18 +30,23 @@ func (j *Jobs) Request(l i18n.Lang, job Job) (channel.Approval, error) {
 	a.Judged = job.judged(l)
 	a.Reversible, a.Why = job.reversible(l)
 	if job.Patch != "" {
-		v, err := j.Store.View(job.Run) // the run may have moved since the job was read
-		if err != nil {
-			return a, err
-		}
-		job.Dir = v.Dir
-		raw, err := job.ReadPatch()
+		raw, err := j.Patch(job)
 		if err != nil {
 			return a, err
 		}
 		a.Diff = j.Store.Redact(strings.ToValidUTF8(string(raw), "\uFFFD"))
 	}
 	return a, nil
+}
+
+// Patch reads the patch of a job wherever its run lies by now.
+func (j *Jobs) Patch(job Job) (raw []byte, err error) {
+	err = j.Store.InDir(job.Run, func(dir string) (err error) {
+		job.Dir = dir
+		raw, err = job.ReadPatch()
+		return err
+	})
+	return raw, err
 }
 
 // ordered are files with what cannot be overlooked first: deletes, renames, modes.

@@ -156,7 +156,7 @@ func TestChatKilledInApplying(t *testing.T) {
 				p.code()
 				ended := h.only().Status().Final()
 				if !ended {
-					h.goOn("applied:")
+					h.goOn("Applied")
 					h.sound() // else nobody was there to clear up
 				}
 				h.applied(deliver, !ended)
@@ -227,7 +227,7 @@ func (h *house) applied(deliver string, said bool) {
 	}
 	told := 0
 	for _, e := range h.said() {
-		if strings.HasPrefix(e.Content, "applied:") {
+		if strings.HasPrefix(e.Content, "Applied") {
 			told++
 		}
 	}

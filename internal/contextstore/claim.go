@@ -73,6 +73,13 @@ func (s *Store) hold(uuid string) (*Context, error) {
 	return inDir(s, uuid, s.holdAt)
 }
 
+// InDir calls f with the directory of a context, again where the context was moved to
+// another before f was through with it. f may return an error that wraps fs.ErrNotExist.
+func (s *Store) InDir(uuid string, f func(dir string) error) error {
+	_, err := inDir(s, uuid, func(dir string) (struct{}, error) { return struct{}{}, f(dir) })
+	return err
+}
+
 // inDir calls f with the directory of a context, again where the context was moved to
 // another before f was through with it.
 func inDir[T any](s *Store, uuid string, f func(dir string) (T, error)) (v T, err error) {

@@ -9,7 +9,7 @@ import (
 
 // Coder is what a job proposed as an answer of a leg, for who tells of it: from the record,
 // since whoever proposed it may be gone. Of the risk it says what the coder said.
-func Coder(j approval.Job) (*contract.Coder, error) {
+func Coder(all *approval.Jobs, j approval.Job) (*contract.Coder, error) {
 	c := &contract.Coder{JobID: j.Job, Plan: j.Plan, Notes: j.Notes, Tests: j.Tests, TaskType: string(j.Type), NeedApproval: true, Risk: contract.Risk{Rollback: true}}
 	if j.CoderRisk != "" {
 		c.Risk.Compatibility = []string{j.CoderRisk}
@@ -20,7 +20,7 @@ func Coder(j approval.Job) (*contract.Coder, error) {
 	if !j.Grantable() {
 		return c, nil
 	}
-	raw, err := j.ReadPatch()
+	raw, err := all.Patch(j)
 	c.Patch = strings.ToValidUTF8(string(raw), "\uFFFD")
 	return c, err
 }

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,9 +204,12 @@ func Applied(v contextstore.View, j approval.Job, l i18n.Lang) (string, error) {
 // applied says what came of an application, and what was run on the patch.
 func applied(j approval.Job, a approval.Application, all []contextstore.CheckRun, l i18n.Lang) string {
 	var green, red []string
-	for _, run := range all {
+	for i, run := range all {
+		again := slices.ContainsFunc(all[i+1:], func(r contextstore.CheckRun) bool { // after a kill
+			return !r.Setup && r.Round > 0 && r.Command == run.Command
+		})
 		switch {
-		case run.Setup || run.Round == 0:
+		case run.Setup || run.Round == 0 || again:
 		case run.Passed():
 			green = append(green, run.Command)
 		default:
