@@ -235,3 +235,40 @@ func (h *house) applied(deliver string, said bool) {
 		h.t.Errorf("said %d times", told)
 	}
 }
+
+// A rollback is told to the conversation that had asked for the job, and whom it asks next reads
+// of it.
+func TestRollbackIsTold(t *testing.T) {
+	skipShort(t, "processes, one after the other")
+	t.Parallel()
+	var asked strings.Builder
+	h := chatHouse(t, "worktree", func(r *llmtest.Request) llmtest.Answer {
+		asked.Reset()
+		for _, m := range r.Messages {
+			if m.Content != nil {
+				asked.WriteString(*m.Content + "\n")
+			}
+		}
+		return llmtest.Answer{Text: "As I said."}
+	})
+	out, _ := h.once("/code2 say goodbye")
+	granted := approve.FindString(out)
+	if out, code := h.once(granted); code != exitOK || strings.Count(out, "Approved: say goodbye") != 1 || strings.Count(out, "Applied, not committed: say goodbye") != 1 {
+		t.Fatalf("%d: %s", code, out)
+	}
+	job := strings.Fields(granted)[1]
+	p := h.start("rollback", job, "--config", h.config, "--base-dir", h.base())
+	if code := p.code(); code != exitOK {
+		t.Fatalf("%d: %s", code, p.out.String())
+	}
+	if out, code := h.once("what now?"); code != exitOK || !strings.Contains(asked.String(), "Taken back: say goodbye (job "+job+"), by ") {
+		t.Errorf("%d: %s\nasked %s", code, out, asked.String())
+	}
+	told := 0
+	for _, e := range h.said() {
+		told += strings.Count(e.Content, "Taken back: ")
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}

@@ -191,6 +191,7 @@ type desk struct {
 	mu       sync.Mutex
 	jobs     []Job
 	stopped  []string
+	waits    string // job whose proposal waits
 	refuse   error
 	decided  []channel.Decision
 	auto     []routing.AutoApprove
@@ -212,7 +213,8 @@ func (d *desk) List(_ context.Context, id string) (all []Running, err error) {
 	defer d.mu.Unlock()
 	for i, j := range d.jobs {
 		if j.SessionID == id {
-			all = append(all, Running{ID: fmt.Sprintf("20260301-101010-0000000%d", i+1), Title: j.Task, Route: j.Route, State: "running", Since: start, ReplyTo: j.ReplyTo})
+			id := fmt.Sprintf("20260301-101010-0000000%d", i+1)
+			all = append(all, Running{ID: id, Waits: id == d.waits, Title: j.Task, Route: j.Route, State: "running", Since: start, ReplyTo: j.ReplyTo})
 		}
 	}
 	return all, nil

@@ -489,7 +489,7 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 		t.route = *s.PrevRoute // its declaration stands with the job
 	}
 	t.decision.PrimaryRoute = f.Route
-	t.loop = routing.NewLoop(e.Limits, e.Now, routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}, f.Route, f.Title)
+	t.loop = routing.NewLoop(e.Limits, e.Now, routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}, f.Route, f.Title, false)
 	t.frame("job", map[string]string{"{job}": f.ID, "{title}": f.Title})
 	t.result(ctx, f)
 	t.final(ctx)

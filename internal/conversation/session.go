@@ -240,6 +240,18 @@ func (x session) recent(f func(Entry) bool) error {
 	})
 }
 
+// denied reports whether a proposal was denied between the message before and that of a number.
+func (x session) denied(seq int64) (denied bool, err error) {
+	err = x.recent(func(n Entry) bool {
+		if n.Seq >= seq {
+			return true
+		}
+		denied = n.Kind == channel.Decided && n.Approval != nil && n.Approval.Status == "denied"
+		return !denied && (n.Role != roleUser || n.Control)
+	})
+	return denied, err
+}
+
 // since returns the entries behind a number as they are now, the oldest first, at most most
 // of them.
 func (x session) since(seq int64, most int) (all []Entry, err error) {

@@ -87,8 +87,6 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// Jobs are listed and stopped by their id; who works on what is told by aliases, and only
-// where it is asked for.
 // Commands that no turn answers are told from messages.
 func TestCommandsAreOffered(t *testing.T) {
 	t.Parallel()
@@ -100,6 +98,38 @@ func TestCommandsAreOffered(t *testing.T) {
 	}
 }
 
+// What a person says behind a denial may go to a coder though nothing in it shows code; what
+// is said later may not.
+func TestAfterADenial(t *testing.T) {
+	t.Parallel()
+	const code = `{"route":"CODE","confidence":0.9,"reason":"change","evidence":[]}`
+	for name, c := range map[string]struct {
+		between []string
+		jobs    int
+	}{
+		"at once":          {nil, 1},
+		"behind a command": {[]string{"/jobs"}, 1},
+		"later":            {[]string{"/chat thanks"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t, i18n.English, "terminal")
+			h.plays("chat", "ok", "ok")
+			h.plays("worker", code)
+			h.hears("/deny 20260301-101010-0123abcd 0123456789ab too long")
+			for _, text := range c.between {
+				h.hears(text)
+			}
+			h.hears("again, but shorter")
+			if got := len(h.desk.jobs); got != c.jobs {
+				t.Errorf("%d jobs, %s", got, h.legs())
+			}
+		})
+	}
+}
+
+// Jobs are listed and stopped by their id; who works on what is told by aliases, and only
+// where it is asked for.
 func TestJobsAreListed(t *testing.T) {
 	t.Parallel()
 	h := open(t, i18n.English, "terminal")
@@ -107,7 +137,8 @@ func TestJobsAreListed(t *testing.T) {
 	h.pass(90 * time.Second)
 	h.saw("/jobs", "notice: - 20260301-101010-00000001 make it (running, 1m30s)")
 	h.saw("/stop 20260301-101010-00000001", "notice: Job 20260301-101010-00000001 is being stopped.")
-	if got := h.desk.stopped; !slices.Equal(got, []string{"20260301-101010-00000001 by terminal:hanako"}) {
+	h.saw("/stop", "notice: Job 20260301-101010-00000001 is being stopped.")
+	if got := h.desk.stopped; !slices.Equal(got, []string{"20260301-101010-00000001 by terminal:hanako", "20260301-101010-00000001 by terminal:hanako"}) {
 		t.Error(got)
 	}
 	h.plays("chat", "Gin writes code.", "Fine.")
@@ -118,6 +149,17 @@ func TestJobsAreListed(t *testing.T) {
 	h.hears("/chat thanks")
 	if asked := h.last("chat").asked(); strings.Contains(asked, "Gin: ") {
 		t.Error(asked)
+	}
+	// Of several somebody says which; one that waits for a decision is none of them.
+	h.hears("/code2 mend it")
+	h.saw("/stop", "notice: Several jobs are worked on. Say which to stop:\n- /stop 20260301-101010-00000001 (make it)\n- /stop 20260301-101010-00000002 (mend it)")
+	h.desk.waits = "20260301-101010-00000002"
+	h.saw("/stop", "notice: Job 20260301-101010-00000001 is being stopped.")
+	if err := h.Finish(t.Context(), Finished{SessionID: h.id, ID: "20260301-101010-00000001", Stopped: true}); err != nil {
+		t.Fatal(err)
+	}
+	if all := h.stage.seen(); all[len(all)-1] != "answer: Job 20260301-101010-00000001 was stopped. Nothing was changed." {
+		t.Errorf("%q", all[len(all)-1])
 	}
 }
 

@@ -61,10 +61,15 @@ func (t *turn) run(ctx context.Context) {
 		return
 	}
 	began := e.Now()
+	denied, err := t.x.denied(t.entry.Seq)
+	if err != nil {
+		t.broken(ctx, err)
+		return
+	}
 	ask := t.classify
 	policy := routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}
-	t.loop = routing.NewLoop(e.Limits, e.Now, policy, routing.Chat, t.entry.Content) // the classifier's time is the turn's
-	d := e.Router.Decide(ctx, routing.Input{Channel: t.x.kind, Text: t.entry.Content, LocalOnly: s.LocalOnly, ToChat: e.ToChat[t.x.kind], Ask: ask})
+	t.loop = routing.NewLoop(e.Limits, e.Now, policy, routing.Chat, t.entry.Content, denied) // the classifier's time is the turn's
+	d := e.Router.Decide(ctx, routing.Input{Channel: t.x.kind, Text: t.entry.Content, LocalOnly: s.LocalOnly, ToChat: e.ToChat[t.x.kind], Denied: denied, Ask: ask})
 	if ctx.Err() != nil {
 		t.decision.PrimaryRoute, t.route = routing.Chat, routing.Chat // nobody else had begun
 		t.interrupted(ctx)
@@ -74,7 +79,7 @@ func (t *turn) run(ctx context.Context) {
 	t.decision, t.route, t.before = d, cmp.Or(d.Coder, d.PrimaryRoute), e.Now().Sub(began)
 	limits := e.Limits
 	limits.Max = max(t.loop.Left(), time.Millisecond)
-	t.loop = routing.NewLoop(limits, e.Now, policy, d.PrimaryRoute, d.Text)
+	t.loop = routing.NewLoop(limits, e.Now, policy, d.PrimaryRoute, d.Text, denied)
 	t.decided(ctx, &s)
 	t.say(llm.RoleUser, d.Text)
 	switch {

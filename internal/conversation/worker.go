@@ -111,7 +111,7 @@ func (t *turn) answer(ctx context.Context, loop *turns.Loop, route routing.Route
 		if problem == "" || again {
 			return out, err
 		}
-		if err := loop.Tell(ctx, "Your answer was not taken: "+problem+"\nAnswer once more, with the whole JSON object and nothing else."); err != nil {
+		if err := loop.Tell(ctx, t.e.Lang.T("conversation.answer_again", problem)); err != nil {
 			return contract.Output{}, err
 		}
 	}

@@ -59,6 +59,7 @@ func conversationTexts() map[string]text {
 		"conversation.none":               {"none", "なし"},
 
 		"conversation.no_job_runs":     {"No job is running.", "動いているジョブはありません。"},
+		"conversation.answer_again":    {"Your answer was not taken: %s\nAnswer once more, with the whole JSON object and nothing else.", "回答を受け取れません: %s\nJSON オブジェクト全体だけを、もう一度出力してください。"},
 		"conversation.job_line":        {"- %s %s (%s, %s)", "- %s %s（%s、%s）"},
 		"conversation.role_line":       {"- %s: %s (%s)", "- %s: %s（%s）"},
 		"conversation.job_stopping":    {"Job %s is being stopped.", "ジョブ %s を止めています。"},

@@ -59,7 +59,7 @@ const (
 )
 
 // classify makes the one call and reads its answer by the settings' thresholds.
-func (r *Router) classify(ctx context.Context, ask Ask, text string) *Classified {
+func (r *Router) classify(ctx context.Context, ask Ask, text string, denied bool) *Classified {
 	answer, err := ask(ctx, prompt, "<message>\n"+shown(text)+"\n</message>")
 	if err != nil {
 		return &Classified{Error: CallFailed, Raw: bounded(err.Error())}
@@ -70,7 +70,7 @@ func (r *Router) classify(ctx context.Context, ask Ask, text string) *Classified
 	case c.Error != "":
 	case c.Confidence < r.s.MinConfidence:
 		c.Error = LowConfidence
-	case c.Route == Code && (c.Confidence < r.s.MinConfidenceForCode || !StrongEvidence(text)):
+	case c.Route == Code && (c.Confidence < r.s.MinConfidenceForCode || !denied && !StrongEvidence(text)):
 		c.Error = NoEvidence
 	}
 	return c

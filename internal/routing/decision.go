@@ -87,6 +87,9 @@ type Input struct {
 	// ToChat sends all but control commands to Chat: channels.*.entry is chat. It is
 	// always so for LINE.
 	ToChat bool
+	// Denied says that the message follows the denial of a proposal: it may tell what is to
+	// be different, which shows nothing of code by itself.
+	Denied bool
 	// Ask is nil where no classifier is to be called.
 	Ask Ask
 }
@@ -114,7 +117,7 @@ func (r *Router) Decide(ctx context.Context, in Input) Decision {
 	case nil:
 		d.byRules(r.rules.Current())
 		if d.PrimaryRoute == "" && !toChat {
-			d.byClassifier(ctx, r, in.Ask)
+			d.byClassifier(ctx, r, in)
 		}
 		if d.PrimaryRoute == "" {
 			d.PrimaryRoute, d.Source = r.s.Fallback, FromFallback
@@ -163,11 +166,11 @@ func (d *Decision) byRules(rules *Dictionary) {
 
 // byClassifier asks the model, where there is one and something to ask about. Whatever
 // it says that is not followed ends with Chat.
-func (d *Decision) byClassifier(ctx context.Context, r *Router, ask Ask) {
-	if !r.s.Classifier || ask == nil || strings.TrimSpace(d.Text) == "" {
+func (d *Decision) byClassifier(ctx context.Context, r *Router, in Input) {
+	if !r.s.Classifier || in.Ask == nil || strings.TrimSpace(d.Text) == "" {
 		return
 	}
-	c := r.classify(ctx, ask, d.Text)
+	c := r.classify(ctx, in.Ask, d.Text, in.Denied)
 	d.Classified = c
 	if c.Error != "" {
 		d.PrimaryRoute, d.Source, d.Reason = Chat, FromFallback, string(c.Error)

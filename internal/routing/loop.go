@@ -62,6 +62,7 @@ type Loop struct {
 	now      func() time.Time
 	policy   Policy
 	text     string
+	denied   bool
 	began    time.Time
 	warming  time.Duration // that does not count
 	warm     time.Time     // since when a model is being started; zero where none is
@@ -79,9 +80,9 @@ type leg struct {
 	input string
 }
 
-// NewLoop begins a turn about text at now(); route is its decision's.
-func NewLoop(l Limits, now func() time.Time, policy Policy, route Route, text string) *Loop {
-	return &Loop{l: l, now: now, policy: policy, text: text, began: now(), route: route, legs: map[leg]bool{}}
+// NewLoop begins a turn about text at now(); route is its decision's, denied as in Input.
+func NewLoop(l Limits, now func() time.Time, policy Policy, route Route, text string, denied bool) *Loop {
+	return &Loop{l: l, now: now, policy: policy, text: text, denied: denied, began: now(), route: route, legs: map[leg]bool{}}
 }
 
 // Begin is asked before each leg of a worker, a coder or a delegation. input is all that
@@ -166,7 +167,7 @@ func (l *Loop) Proposed(p Proposal) Next {
 		least = l.l.MinConfidenceForCode
 	}
 	switch {
-	case !p.Next || !l.l.ChatReroute || p.Confidence < least || !l.may(p.Route), p.Route.Coding() && !StrongEvidence(l.text):
+	case !p.Next || !l.l.ChatReroute || p.Confidence < least || !l.may(p.Route), p.Route.Coding() && !l.denied && !StrongEvidence(l.text):
 		return l.end(StopDone)
 	case l.Left() <= 0, !p.Route.Coding() && l.ForWork() <= 0:
 		return l.end(StopTime)

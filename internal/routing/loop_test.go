@@ -18,7 +18,7 @@ func (c *clock) now() time.Time { return c.Time }
 func begun(t *testing.T, limits Limits, p Policy, route Route, text string) (*Loop, *clock) {
 	t.Helper()
 	c := &clock{time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
-	l := NewLoop(limits, c.now, p, route, text)
+	l := NewLoop(limits, c.now, p, route, text, false)
 	if why := l.Begin(route, text); why != "" {
 		t.Fatal(why)
 	}
@@ -102,26 +102,28 @@ func TestProposed(t *testing.T) {
 		text   string
 		p      Proposal
 		policy Policy
+		denied bool
 		want   Next
 	}{
-		{"x", Proposal{true, Ops, "", 0.6}, Policy{}, Next{Route: Ops, From: Chat}},
-		{"x", Proposal{true, Ops, "", 0.59}, Policy{}, Next{Stop: StopDone}},
-		{"x", Proposal{false, Ops, "", 1}, Policy{}, Next{Stop: StopDone}},
-		{"x", Proposal{true, Chat, "", 1}, Policy{}, Next{Stop: StopDone}},
-		{"main.go", Proposal{true, Code, "", 0.8}, Policy{}, Next{Route: Code, From: Chat}},
-		{"main.go", Proposal{true, Code3, "", 0.79}, Policy{}, Next{Stop: StopDone}},
-		{"直して", Proposal{true, Code, "", 1}, Policy{}, Next{Stop: StopDone}},
-		{"main.go", Proposal{true, Code, "", 1}, Policy{LocalOnly: true}, Next{Stop: StopDone}},
-		{"x", Proposal{true, Ops, "", 1}, Policy{LocalOnly: true}, Next{Route: Ops, From: Chat}},
+		{"x", Proposal{true, Ops, "", 0.6}, Policy{}, false, Next{Route: Ops, From: Chat}},
+		{"x", Proposal{true, Ops, "", 0.59}, Policy{}, false, Next{Stop: StopDone}},
+		{"x", Proposal{false, Ops, "", 1}, Policy{}, false, Next{Stop: StopDone}},
+		{"x", Proposal{true, Chat, "", 1}, Policy{}, false, Next{Stop: StopDone}},
+		{"main.go", Proposal{true, Code, "", 0.8}, Policy{}, false, Next{Route: Code, From: Chat}},
+		{"main.go", Proposal{true, Code3, "", 0.79}, Policy{}, false, Next{Stop: StopDone}},
+		{"直して", Proposal{true, Code, "", 1}, Policy{}, false, Next{Stop: StopDone}},
+		{"main.go", Proposal{true, Code, "", 1}, Policy{LocalOnly: true}, false, Next{Stop: StopDone}},
+		{"x", Proposal{true, Ops, "", 1}, Policy{LocalOnly: true}, false, Next{Route: Ops, From: Chat}},
+		{"直して", Proposal{true, Code, "", 0.8}, Policy{}, true, Next{Route: Code, From: Chat}},
 	} {
-		l := NewLoop(loopLimits, (&clock{}).now, tc.policy, Chat, tc.text)
+		l := NewLoop(loopLimits, (&clock{}).now, tc.policy, Chat, tc.text, tc.denied)
 		if got := l.Proposed(tc.p); got != tc.want {
 			t.Errorf("%q %+v: %+v, want %+v", tc.text, tc.p, got, tc.want)
 		}
 	}
 	off := loopLimits
 	off.ChatReroute = false
-	if got := NewLoop(off, (&clock{}).now, Policy{}, Chat, "x").Proposed(Proposal{true, Ops, "", 1}); got.Stop != StopDone {
+	if got := NewLoop(off, (&clock{}).now, Policy{}, Chat, "x", false).Proposed(Proposal{true, Ops, "", 1}); got.Stop != StopDone {
 		t.Errorf("switched off: %+v", got)
 	}
 }
