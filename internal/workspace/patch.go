@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
@@ -74,7 +75,7 @@ func ParsePatch(raw []byte) (*Patch, error) {
 	files, preamble, err := gitdiff.Parse(bytes.NewReader(text))
 	switch {
 	case err != nil:
-		return nil, i18n.E("workspace.patch_syntax", err)
+		return nil, cmp.Or(stray(text), error(i18n.E("workspace.patch_syntax", err)))
 	case len(files) == 0 || strings.TrimSpace(preamble) != "":
 		return nil, i18n.E("workspace.patch_none")
 	case heads != 0 && heads != len(files):
@@ -107,9 +108,27 @@ func ParsePatch(raw []byte) (*Patch, error) {
 	}
 	// A line behind a hunk is shown to whoever approves, and git passes over it.
 	if countLines(text, '+') != signs[0] || countLines(text, '-') != signs[1] {
-		return nil, i18n.E("workspace.patch_loose")
+		return nil, cmp.Or(stray(text), error(i18n.E("workspace.patch_loose")))
 	}
 	return p, nil
+}
+
+// stray names the first line of a hunk that has not the form of one, nil where each has: with
+// it the hunk ends too early, which would be told as something else.
+func stray(text []byte) error {
+	within, n := false, 0
+	for line := range bytes.Lines(text) {
+		n++
+		switch line = bytes.TrimRight(line, "\r\n"); {
+		case bytes.HasPrefix(line, []byte("diff --git ")):
+			within = false
+		case hunkHead().Match(line):
+			within = true
+		case within && len(line) > 0 && !bytes.ContainsAny(line[:1], ` +-\`):
+			return i18n.E("workspace.patch_line", n, shorten(string(line)))
+		}
+	}
+	return nil
 }
 
 // prescan bounds what the parser reads, and returns the patch without the content of

@@ -35,6 +35,8 @@ func TestParsePatchRefuses(t *testing.T) {
 		"prose before":     {"Here it is:\n" + goodPatch, "workspace.patch_none"},
 		"counts too many":  {strings.Replace(goodPatch, "+1,2", "+1,3", 1), "workspace.patch_syntax"},
 		"line behind hunk": {goodPatch + "+hidden\n", "workspace.patch_loose"},
+		"numbered lines":   {"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n1: a\n2:-b\n2:+c\n", "workspace.patch_line"},
+		"no space before":  {"--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n-b\n+c\nd\n+e\n", "workspace.patch_line"},
 		"hunk alone":       {"@@ -1 +1,2 @@\n hello\n+more\n", "workspace.patch_syntax"},
 		"up":               {creating("../x", "100644", "a"), "workspace.patch_outside"},
 		"up within":        {creating("docs/../../x", "100644", "a"), "workspace.patch_outside"},
