@@ -71,8 +71,11 @@ func (t *talks) tell(ctx context.Context, s standing) {
 				s.reason = t.anew(ctx, j)
 			}
 		}
-		if s.status == task.Completed {
+		switch s.status {
+		case task.Completed:
 			s.reason += "\n" + t.lang.T("job.take_back", j.Job)
+		case task.Failed:
+			s.reason = t.lang.T("job.not_applied", j.Title, j.Job, s.reason)
 		}
 		t.decided(ctx, o.Session, j, s.reason, "over")
 	}

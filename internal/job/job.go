@@ -217,7 +217,7 @@ func applied(j approval.Job, a approval.Application, all []contextstore.CheckRun
 		}
 	}
 	if !a.Applied() {
-		return l.T("job.not_applied", j.Title, j.Job, a.Outcome(l))
+		return a.Outcome(l)
 	}
 	lines := []string{l.T("job.applied_"+string(j.Deliver), j.Title, j.Job, a.Where)}
 	switch {

@@ -295,3 +295,35 @@ func TestProgressIsWords(t *testing.T) {
 		}
 	}
 }
+
+// A proposal that leaves out what the one before changed is asked about once: nothing of that
+// one is applied. A path may be written as from the top of the workspace.
+func TestAProposalThatDropsFiles(t *testing.T) {
+	t.Parallel()
+	const other = `- calls:
+  - tool: propose
+    args: {plan: name the sun, files: [{path: sun.txt, action: create, content: "sun\n"}], risk: {destructive: false, rollback_possible: true}}
+`
+	const both = `- calls:
+  - tool: propose
+    args: {plan: name both, files: [{path: /workspace/sun.txt, action: create, content: "sun\n"}, {path: /greet.txt, action: modify, content: "hello\nmoon\n"}], risk: {destructive: false, rollback_possible: true}}
+`
+	for name, c := range map[string]struct {
+		then  string
+		files int
+	}{
+		"whole then": {both, 2},
+		"meant":      {other, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, approval.Branch, planOfOne+propose+lacks+other+c.then+passes).led()
+			h.ask(approval.Branch, "CODE2", "Greet the moon", 9)
+			res := h.run()
+			text, _ := h.conversation()
+			if res.Outcome.Status != task.AwaitingApproval || len(res.Job.Files) != c.files || strings.Count(text, "also changed greet.txt") != 1 {
+				t.Errorf("%+v %+v\n%s", res.Outcome, res.Job.Files, text)
+			}
+		})
+	}
+}

@@ -38,6 +38,7 @@ type proposing struct {
 
 	tries   int           // proposals that could be read and not be put to anybody
 	refusal error         // why the last of them could not
+	warned  bool          // that a proposal drops what the one before changed
 	problem string        // with the last proposal that was written as text
 	job     *approval.Job // once it has proposed
 }
@@ -250,7 +251,7 @@ func (t proposeTool) Call(ctx context.Context, args json.RawMessage) (tool.Resul
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Text("Proposed as job " + t.p.job.Job + "."), nil
+	return tool.Text(t.p.r.Lang.T("job.proposed", t.p.job.Job)), nil
 }
 
 // problemOf is what is wrong with the form of a proposal.
@@ -288,6 +289,9 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	if err != nil {
 		return &approval.RefusedError{Err: err}
 	}
+	if lost := p.drops(patch); lost != "" {
+		return &approval.RefusedError{Err: i18n.E("job.drops", lost)}
+	}
 	base, err := p.at.id(ctx)
 	if err != nil {
 		return err
@@ -307,6 +311,27 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	}
 	p.job = &job
 	return nil
+}
+
+// drops names the files that the proposal before changed and a patch does not, the first time
+// that there are some: models take what they proposed for applied, and propose what is to be
+// added.
+func (p *proposing) drops(patch []byte) string {
+	if p.job == nil || p.warned {
+		return ""
+	}
+	lost := slices.Clone(p.job.Files)
+	if next, err := workspace.ParsePatch(patch); err == nil {
+		lost = slices.DeleteFunc(lost, func(f approval.File) bool {
+			return slices.ContainsFunc(next.Files, func(n workspace.PatchFile) bool { return n.Path == f.Path || n.From == f.Path })
+		})
+	}
+	names := make([]string, len(lost))
+	for i, f := range lost {
+		names[i] = f.Path
+	}
+	p.warned = len(lost) > 0
+	return strings.Join(names, ", ")
 }
 
 // taken is what the job took until now.
@@ -346,7 +371,10 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	}
 	var b strings.Builder
 	for _, f := range said.Files {
-		old, err := p.at.root.ReadFile(filepath.Clean(f.Path))
+		if f.Path = p.relative(f.Path); !filepath.IsLocal(f.Path) {
+			return nil, i18n.E("job.file_outside", f.Path)
+		}
+		old, err := p.at.root.ReadFile(f.Path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, i18n.E("job.file", f.Path, err)
 		}
@@ -366,6 +394,19 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 		b.WriteString(fileDiff(f, string(old), content))
 	}
 	return []byte(b.String()), nil
+}
+
+// relative is a path of the repository as models write it, who call its top / or /workspace.
+func (p *proposing) relative(path string) string {
+	path = filepath.Clean(path)
+	for _, top := range []string{"/workspace/", "/"} {
+		if rel, ok := strings.CutPrefix(path, top); ok && filepath.IsLocal(rel) {
+			if _, err := p.at.root.Lstat(rel); err == nil || top != "/" {
+				return rel
+			}
+		}
+	}
+	return path
 }
 
 // recounted is a patch of a model as it is read.

@@ -107,7 +107,16 @@ func (s *Sandbox) openInstance(x *instance, spec Spec) (*exec.Cmd, error) {
 			return nil, fmt.Errorf("sandbox: %w", err)
 		}
 		x.opened = append(x.opened, self)
-		args = append(args, "--dir", filepath.Dir(insideHelper), "--ro-bind", "/proc/self/fd/"+itoa(add(self)), insideHelper)
+		var st unix.Stat_t
+		if err := unix.Fstat(int(self.Fd()), &st); err != nil {
+			return nil, fmt.Errorf("sandbox: %w", err)
+		}
+		args = append(args, "--dir", filepath.Dir(insideHelper))
+		if fd := itoa(add(self)); st.Nlink > 0 {
+			args = append(args, "--ro-bind", "/proc/self/fd/"+fd, insideHelper)
+		} else { // an update replaced this program's file: what has no name cannot be mounted, and is copied
+			args = append(args, "--perms", "0555", "--ro-bind-data", fd, insideHelper)
+		}
 		gitFile, err := openGitFile(spec)
 		if err != nil {
 			return nil, err

@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 		daemon(ws, os.Getenv("SANDBOX_TEST_KIND"))
 		return
 	}
+	if ws := os.Getenv("SANDBOX_TEST_REPLACED"); ws != "" {
+		replaced(ws, os.Getenv("SANDBOX_TEST_KIND"))
+		return
+	}
 	if os.Getenv(apartVariable) != "" {
 		if err := furnish(); err != nil {
 			fmt.Println("apart:", err)
@@ -68,6 +72,53 @@ func daemon(ws, kind string) {
 	}
 	_, err := r.Run(ctx, Command{Script: script + "exec sleep 1000", Output: os.Stdout})
 	fmt.Println("daemon:", err)
+}
+
+// replaced runs a command when the file of this program is no more.
+func replaced(ws, kind string) {
+	exe, err := os.Executable()
+	if err == nil {
+		err = os.Remove(exe)
+	}
+	var s *Sandbox
+	if err == nil {
+		s, err = Choose(context.Background(), Options{Prefer: kind})
+	}
+	var r Runner
+	if err == nil {
+		r, err = s.Runner(Spec{Workspace: ws})
+	}
+	if err == nil {
+		_, err = r.Run(context.Background(), Command{Script: "echo through", Output: os.Stdout})
+		err = errors.Join(err, r.Close())
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
+// A program whose file was replaced by an update still confines what it runs.
+func TestReplacedProgram(t *testing.T) {
+	t.Parallel()
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{KindBwrap, KindNamespaces, KindLandlock} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			boxOf(t, kind) // skips where there is none
+			exe := filepath.Join(t.TempDir(), "program")
+			if err := os.WriteFile(exe, self, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), exe)
+			cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "SANDBOX_TEST_REPLACED="+t.TempDir(), "SANDBOX_TEST_KIND="+kind)
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "through\n" {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
 }
 
 func box(t *testing.T) *Sandbox {
