@@ -146,7 +146,7 @@ func TestIssueAnsweredOnTheForge(t *testing.T) {
 	h.runs(n, task.Completed)
 	said := h.said()
 	h.contains(said, "The question of acme/widgets#1 was answered by hanako:", "> Take 42.", "the draft is ")
-	if strings.Contains(said, "43") || len(h.repo.Pulls()) != 1 {
+	if strings.Contains(said, "Take 43") || len(h.repo.Pulls()) != 1 {
 		t.Errorf("%q", said)
 	}
 }
