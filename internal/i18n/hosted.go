@@ -44,7 +44,6 @@ func hostedTexts() map[string]text {
 		"app.home_runs":           {"Your runs", "あなたの実行"},
 		"app.home_nothing":        {"Nothing.", "ありません。"},
 		"app.home_local":          {"(does not leave the machine)", "（ローカル限定）"},
-		"app.event_given_up":      {"⚠️ An event of %s could not be worked on and was given up (%s); the log says why", "⚠️ %s のイベントを処理できず、あきらめました(%s)。理由はログにあります"},
 		"app.issue_not_linked":    {"%s is linked to no account at the forge, whose rights would count for %s: call tori link on a terminal and say /link CODE here, or have an administrator set access.people", "%s はフォージのアカウントと結び付いていないため、%s を始められません。端末で tori link を実行して、ここで /link コード を送るか、管理者に access.people の設定を依頼してください"},
 		"app.issue_refused":       {"the account %s may not ask for %s: %s permission on the repository is needed", "アカウント %s は %s を依頼できません。リポジトリの %s 権限が必要です"},
 		"app.issue_forge":         {"nothing was begun: %v", "何も始めていません: %v"},

@@ -11,6 +11,7 @@ func slackTexts() map[string]text {
 		"slack.clock":     {"A request signed by Slack was refused: its time and that of this machine are %v apart, 5 minutes are allowed. Set the clock; if it is right, somebody sent an old request again", "Slack の署名がある要求を拒否しました。この計算機の時刻と %v ずれています（許容は 5 分）。時計を合わせてください。時計が正しければ、古い要求の再送です"},
 
 		"slack.token":          {"Slack refused the token (%v): issue it anew on the app's page and set it", "Slack がトークンを拒否しました（%v）。アプリの設定画面で再発行し、設定し直してください"},
+		"slack.shared":         {"Slack has %d connections for the app token: another program uses it too, and each event reaches one of them alone. Stop the other one, or give it an app of its own", "Slack のアプリトークンに %d 本の接続があります。別のプログラムも同じトークンを使っており、イベントはどちらか一方にしか届きません。もう一方を止めるか、専用のアプリを使ってください"},
 		"slack.not_in_channel": {"Slack refused (%v): tori is not in that channel, or it is gone; /invite the app there", "Slack に拒否されました（%v）。tori がそのチャンネルにいないか、チャンネルがありません。/invite でアプリを招待してください"},
 		"slack.archived":       {"Slack refused (%v): the channel is archived", "Slack に拒否されました（%v）。チャンネルはアーカイブされています"},
 		"slack.scope":          {"Slack refused (%v): add the scope that is named there to the app, and install it anew", "Slack に拒否されました（%v）。示されたスコープをアプリに加え、再インストールしてください"},

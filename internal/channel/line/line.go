@@ -56,6 +56,7 @@ type Line struct {
 	begun   channel.Recent[bool]   // jobs of which something was said
 	gone    channel.Recent[bool]   // sessions out of which the channel was thrown
 	quota   quota
+	refused error // why LINE takes nothing from the channel
 }
 
 // origin is what is kept of a message for what is said to it. It is lost with the program:
@@ -104,6 +105,13 @@ func New(opt Options) (*Line, error) {
 
 // Kind implements channel.Channel.
 func (l *Line) Kind() channel.Kind { return channel.LINE }
+
+// Ready says why LINE takes nothing, nil where it does.
+func (l *Line) Ready() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
+}
 
 // alert tells the operators.
 func (l *Line) alert(key string, args ...any) {

@@ -71,6 +71,7 @@ type fake struct {
 	fail      func(c call, done func()) (status int, body string, header map[string][]string) // status 0 answers as usual
 	sockets   []*websocket.Conn
 	opened    chan *websocket.Conn
+	strangers int // connections of others by the same app token
 	acked     chan string
 	page      int
 	homes     []string // views that were published
@@ -374,8 +375,9 @@ func (f *fake) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	f.sockets = append(f.sockets, c)
+	n := 1 + f.strangers
 	f.mu.Unlock()
-	if err := c.WriteJSON(map[string]any{"type": "hello", "num_connections": 1}); err != nil {
+	if err := c.WriteJSON(map[string]any{"type": "hello", "num_connections": n}); err != nil {
 		return
 	}
 	f.opened <- c

@@ -4,6 +4,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -61,7 +62,8 @@ type Slack struct {
 	looked  channel.Recent[string]    // sessions whose thread was looked through
 	homes   channel.Recent[time.Time] // when the home of a person was published
 	jobs    map[string]*progress
-	trouble string // why nothing comes by Socket Mode
+	trouble error // why nothing comes by Socket Mode
+	others  error // who else has connections by Socket Mode
 	closed  bool
 	flushes sync.WaitGroup
 }
@@ -107,24 +109,26 @@ func New(opt Options) (*Slack, error) {
 // Kind implements channel.Channel.
 func (s *Slack) Kind() channel.Kind { return channel.Slack }
 
-// Ready says why nothing comes by Socket Mode, or nothing goes out, "" where all is well.
-func (s *Slack) Ready() string {
+// Ready says why nothing comes by Socket Mode, or nothing goes out, nil where all is well.
+func (s *Slack) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.api.refused(s.opt.BotToken); s.trouble == "" && err != nil {
-		return s.opt.Mask(s.opt.Lang.Error(err))
-	}
-	return s.trouble
+	return cmp.Or(s.trouble, s.api.refused(s.opt.BotToken))
+}
+
+// Shared says that another program takes events by the same app token, as far as the latest
+// connection showed; nil where none does.
+func (s *Slack) Shared() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.others
 }
 
 // troubled notes why nothing comes by Socket Mode; nil is nothing.
 func (s *Slack) troubled(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trouble = ""
-	if err != nil {
-		s.trouble = s.opt.Mask(s.opt.Lang.Error(err))
-	}
+	s.trouble = err
 }
 
 // Close drops progress that is yet to be shown, and waits for what is being shown.
