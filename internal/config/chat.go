@@ -73,8 +73,19 @@ func (c Channel) ToChat() bool { return c.Entry == "chat" }
 // People is what the sections of the channels of tori serve have in common.
 type People struct {
 	AllowFrom []string `yaml:"allow_from" check:"nonempty" doc:"Ids of the users who are answered, as the log names whoever else writes (U…); none: nobody is."`
-	Notify    []string `yaml:"notify" check:"session" doc:"Conversations that are told of what went wrong, by their ids as /show channel tells them, such as line:user:U1, slack:T1:C1 or http:ROOM."`
+	Notify    []string `yaml:"notify" check:"session" doc:"Conversations that are told of what is wrong, and get the digest, by their ids as /show channel tells them, such as line:user:U1, slack:T1:C1 or http:ROOM."`
 	Quiet     string   `yaml:"quiet" check:"hours" doc:"Hours in which nobody is told what they did not just ask for, as HH:MM-HH:MM of this machine's time zone, such as 22:00-07:00; it follows when they are over. Empty: none."`
+	DigestAt  string   `yaml:"digest_at" check:"clock,optional" doc:"When the conversations of notify are told once a day which runs ended and what waits for people, as HH:MM of this machine's time zone. Empty: never."`
+}
+
+// NextDigest is when the digest after one of a time is due; ok is false for never.
+func (p People) NextDigest(last time.Time) (next time.Time, ok bool) {
+	at, ok := clock(p.DigestAt)
+	y, m, d := last.Date()
+	for day := d; ok && !next.After(last); day++ {
+		next = time.Date(y, m, day, 0, int(at.Minutes()), 0, 0, last.Location())
+	}
+	return next, ok
 }
 
 // Served is a channel that tori serve can answer in.
