@@ -49,6 +49,9 @@ type Slack struct {
 	BotToken      string `yaml:"bot_token" secret:"true" doc:"Token of the app's bot user (xoxb-…); with it and one of the next two tori serve answers there."`
 	AppToken      string `yaml:"app_token" secret:"true" doc:"Token of the app (xapp-…) for Socket Mode, in which Slack needs no address of this machine."`
 	SigningSecret string `yaml:"signing_secret" secret:"true" doc:"Signing secret of the app, by which what Slack sends to serve.public_url is verified."`
+	RefreshToken  string `yaml:"refresh_token" secret:"true" doc:"First refresh token (xoxe-…) of an app whose tokens rotate, with which tori serve renews the bot token from then on; with the next two."`
+	ClientID      string `yaml:"client_id" doc:"Client id of that app."`
+	ClientSecret  string `yaml:"client_secret" secret:"true" doc:"Client secret of that app."`
 	People
 	Channel
 	BaseURL string `yaml:"base_url" default:"https://slack.com/api" check:"url" doc:"Address of the Web API."`
@@ -183,6 +186,9 @@ func (p *parser) channels() {
 	}
 	if (l.ChannelSecret == "") != (l.AccessToken == "") {
 		p.problem("config.half_line", p.at(p.set("channels.line.channel_secret", "channels.line.access_token")))
+	}
+	if r := []string{s.RefreshToken, s.ClientID, s.ClientSecret}; slices.Contains(r, "") && slices.ContainsFunc(r, func(t string) bool { return t != "" }) {
+		p.problem("config.half_rotation", p.at(p.set("channels.slack.refresh_token", "channels.slack.client_id", "channels.slack.client_secret")))
 	}
 	if tokens := []string{s.BotToken, s.AppToken, s.SigningSecret}; !on["slack"] && slices.ContainsFunc(tokens, func(t string) bool { return t != "" }) {
 		p.problem("config.half_slack", p.at(p.set("channels.slack.bot_token", "channels.slack.app_token", "channels.slack.signing_secret")))

@@ -19,9 +19,11 @@ import (
 
 // Options are what a Slack needs to know.
 type Options struct {
-	BotToken      string // "xoxb-…"
+	BotToken      string // "xoxb-…", or the first one, "xoxe.xoxb-…", of an app whose tokens rotate
 	AppToken      string // "xapp-…" for Socket Mode, "" without
 	SigningSecret string // for events by HTTP, "" without
+	// Rotation renews the bot token; nil for one that does not end.
+	Rotation *Rotation
 	// Allowed reports whether a person is answered, by the id ("U…" or "W…"). It is asked
 	// of who speaks to tori, before anything is read or shown.
 	Allowed func(user string) bool
@@ -85,8 +87,14 @@ func (me *identity) headed(h http.Header) { me.header = h }
 // missing or wrong.
 func New(opt Options) (*Slack, error) {
 	switch {
+	case strings.HasPrefix(opt.BotToken, "xoxe.xoxb-"):
+		if opt.Rotation == nil {
+			return nil, i18n.E("slack.rotates")
+		}
 	case !strings.HasPrefix(opt.BotToken, "xoxb-"):
 		return nil, i18n.E("slack.bot_token")
+	}
+	switch {
 	case opt.AppToken == "" && opt.SigningSecret == "":
 		return nil, i18n.E("slack.no_way_in")
 	case opt.AppToken != "" && !strings.HasPrefix(opt.AppToken, "xapp-"):
@@ -102,7 +110,9 @@ func New(opt Options) (*Slack, error) {
 	if opt.AtOnce == nil {
 		opt.AtOnce = func(string) bool { return false }
 	}
-	return &Slack{opt: opt, api: newAPI(base, opt.HTTP, opt.Now), log: opt.Log, started: opt.Now(), jobs: map[string]*progress{},
+	api := newAPI(base, opt.HTTP, opt.Now)
+	api.rotation = newRotation(opt)
+	return &Slack{opt: opt, api: api, log: opt.Log, started: opt.Now(), jobs: map[string]*progress{},
 		said: channel.Recent[string]{Most: maxRemembered}, unsure: channel.Recent[string]{Most: maxRemembered}, looked: channel.Recent[string]{Most: maxRemembered}, homes: channel.Recent[time.Time]{Most: maxRemembered}}, nil
 }
 
@@ -113,7 +123,7 @@ func (s *Slack) Kind() channel.Kind { return channel.Slack }
 func (s *Slack) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return cmp.Or(s.trouble, s.api.refused(s.opt.BotToken))
+	return cmp.Or(s.trouble, s.api.ready(s.opt.BotToken))
 }
 
 // Shared says that another program takes events by the same app token, as far as the latest
