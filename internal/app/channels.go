@@ -254,10 +254,21 @@ func (d *daemon) tellUnsaid(ctx context.Context) {
 func (d *daemon) notify(ctx context.Context, key, text string) (err error) {
 	for _, c := range d.cfg.Channels.On() {
 		for _, session := range c.Notify {
-			err = errors.Join(err, d.talks.engine.Post(ctx, channel.Post{SessionID: session, Key: key, Kind: channel.Notice, Text: text}))
+			err = errors.Join(err, d.notifyOne(ctx, session, key, text))
 		}
 	}
 	return err
+}
+
+// notifyTime is how long one conversation may keep the others waiting.
+const notifyTime = 30 * time.Second
+
+// notifyOne is notify of one conversation. What its channel does not take in time is tried again
+// by tellUnsaid.
+func (d *daemon) notifyOne(ctx context.Context, session, key, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
+	return d.talks.engine.Post(ctx, channel.Post{SessionID: session, Key: key, Kind: channel.Notice, Text: text})
 }
 
 // hooks are the pages of all members, and those that they lead to.

@@ -77,7 +77,7 @@ func (d *daemon) tellDigest(ctx context.Context, c config.People, session string
 			return err
 		}
 	}
-	if err := d.talks.engine.Post(ctx, channel.Post{SessionID: session, Key: last.Key, Kind: channel.Notice, Text: last.Text}); err != nil {
+	if err := d.notifyOne(ctx, session, last.Key, last.Text); err != nil {
 		return err
 	}
 	last.Text, last.Key = "", ""
