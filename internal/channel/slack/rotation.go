@@ -41,11 +41,15 @@ type rotation struct {
 	Rotation
 	bot string // the token of the settings, by which callers name the one that is in force
 
-	mu      sync.Mutex
+	turn    sync.Mutex // of who asks for the token, and perhaps for a new one
 	now     Tokens
 	unkept  bool      // now is not durable
 	again   time.Time // nothing is tried before
 	trouble error
+
+	mu    sync.Mutex // of what others see meanwhile
+	seen  Tokens
+	wrong error
 }
 
 // notSent is why a call was not made.
@@ -60,8 +64,9 @@ func (a *api) bearer(ctx context.Context, token, expired string) (string, error)
 	if r == nil || token != r.bot {
 		return token, nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	defer r.show()
 	if r.now.Access == "" {
 		kept, err := r.Kept()
 		if err != nil {
@@ -98,7 +103,7 @@ func (a *api) bearer(ctx context.Context, token, expired string) (string, error)
 	return fresh.Access, nil
 }
 
-// keep keeps what is in force. Its caller holds mu.
+// keep keeps what is in force. Its caller has the turn.
 func (a *api) keep(r *rotation) {
 	err := r.Keep(r.now)
 	r.trouble, r.unkept = nil, err != nil
@@ -122,6 +127,13 @@ func (a *api) renewed(ctx context.Context, r *rotation) (t Tokens, err error) {
 	return answer.Tokens, err
 }
 
+// show has others see what is in force. Its caller has the turn.
+func (r *rotation) show() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen, r.wrong = r.now, r.trouble
+}
+
 // state is what is in force, and what is wrong with it.
 func (r *rotation) state() (Tokens, error) {
 	if r == nil {
@@ -129,7 +141,7 @@ func (r *rotation) state() (Tokens, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.now, r.trouble
+	return r.seen, r.wrong
 }
 
 // Renew renews the bot token where its end is near.
