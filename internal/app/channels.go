@@ -75,7 +75,7 @@ func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, 
 		if err != nil {
 			return member{}, err
 		}
-		return member{Receiver: l, hooks: map[string]http.Handler{"POST /webhooks/line": l}, ready: l.Ready}, nil
+		return member{Receiver: l, hooks: map[string]http.Handler{"POST /webhooks/line": l}, ready: l.Ready, run: func(ctx context.Context) { every(ctx, watchEvery, l.Watch) }}, nil
 	case channel.Slack:
 		s, err := slack.New(slack.Options{BotToken: c.Slack.BotToken, Rotation: d.slackRotation(d.store.BaseDir, true), AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: d.env.HTTP, Inbox: in,
 			Allowed: allowed, Known: d.talks.engine.Known, Home: d.talks.home, AtOnce: atOnce,
@@ -84,9 +84,9 @@ func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, 
 			return member{}, err
 		}
 		return member{Receiver: s, hooks: s.Handlers(), ready: s.Ready, shared: s.Shared, run: func(ctx context.Context) {
-			var renewing sync.WaitGroup
-			defer renewing.Wait()
-			renewing.Go(func() { every(ctx, renewEvery, s.Renew) })
+			var watching sync.WaitGroup
+			defer watching.Wait()
+			watching.Go(func() { every(ctx, watchEvery, s.Watch) })
 			if err := s.Run(ctx); err != nil && ctx.Err() == nil {
 				d.log.Error("Slack: nothing comes by Socket Mode any more: " + err.Error())
 			}

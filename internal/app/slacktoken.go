@@ -17,9 +17,9 @@ import (
 const (
 	slackTokenFile = "slack.token" // in the base directory, for its owner alone
 	maxSlackToken  = 16 << 10
-	// renewEvery is how often it is looked whether Slack's token is to be renewed while nothing
-	// is said.
-	renewEvery = time.Minute
+	// watchEvery is how often it is looked whether a vendor takes the token of a channel, or that
+	// is to be renewed, while nothing is said.
+	watchEvery = time.Minute
 )
 
 // keptTokens is that file. First is the SHA-256 of the refresh token of the settings that it

@@ -7,10 +7,8 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -118,12 +116,20 @@ func (p *prompts) read(name string) (string, bool) {
 	return now.text, now.ok
 }
 
-// trouble is why files that were asked for are not in force as they are now, by their paths.
+// trouble is why files of the folder are not in force as they are now, by their paths.
 func (p *prompts) trouble(all map[string]error) {
-	p.mu.Lock()
-	names := slices.Collect(maps.Keys(p.files))
-	p.mu.Unlock()
-	for _, name := range names {
+	if p.dir == "" {
+		return
+	}
+	var paths []string
+	for _, name := range own {
+		if strings.HasSuffix(name, "/") {
+			name += "*.md"
+		}
+		found, _ := fs.Glob(os.DirFS(p.dir), name) // what is not there is not in force
+		paths = append(paths, found...)
+	}
+	for _, name := range paths {
 		p.read(name)
 		p.mu.Lock()
 		if why := p.files[name].why; why != nil {

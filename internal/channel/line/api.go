@@ -157,7 +157,7 @@ func (l *Line) judge(ctx context.Context, res *http.Response, err error) (wait t
 func (l *Line) refuses(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refused = err
+	l.refused, l.asked = err, true
 }
 
 // call makes a request as often as it takes, within maxTries and maxWaits: what the rate

@@ -144,9 +144,12 @@ func (r *rotation) state() (Tokens, error) {
 	return r.seen, r.wrong
 }
 
-// Renew renews the bot token where its end is near.
-func (s *Slack) Renew(ctx context.Context) {
-	_, _ = s.api.bearer(ctx, s.opt.BotToken, "") // Ready tells
+// Watch renews the bot token where its end is near, and asks Slack whether it takes it, until it
+// once did: Ready then tells.
+func (s *Slack) Watch(ctx context.Context) {
+	if _, err := s.who(ctx); err == nil {
+		_, _ = s.api.bearer(ctx, s.opt.BotToken, "") // Ready tells
+	}
 }
 
 // ends says until when the bot token is good; tori serve renews it.

@@ -57,10 +57,10 @@ func TestTokensRotate(t *testing.T) {
 		r.restart(rotating)
 		says(1)
 		time.Sleep(9 * time.Hour)
-		r.s.Renew(t.Context())
+		r.s.Watch(t.Context())
 		says(1)
 		time.Sleep(2 * time.Hour)
-		r.s.Renew(t.Context())
+		r.s.Watch(t.Context())
 		says(2)
 		r.f.renewed++ // Slack ended it before its time
 		where.kept.Refresh = freshRefresh(3)
