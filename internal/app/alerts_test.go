@@ -193,6 +193,15 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 			t.Errorf("%q", all)
 		}
 	}
+	all, err := d.store.Alerts(t.Context())
+	h.must(err)
+	for _, a := range all { // as a kill behind the posts leaves it
+		a.Told = false
+		h.must(d.store.PutAlert(t.Context(), a))
+	}
+	if n := len(told()); n != len(want) {
+		t.Errorf("told %d times", n)
+	}
 	down, shared = nil, nil
 	h.write("rules.yaml", rules)
 	h.write("prompts/policy.md", "Be quick.")
