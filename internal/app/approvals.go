@@ -69,7 +69,7 @@ func (s *system) approvals() (*approval.Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.jobs = &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg, func(id string) string { return s.access().Account(id) }), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, MayDeliver: s.mayDeliver, Lang: s.speaks(),
+	s.jobs = &approval.Jobs{Store: s.store, Settings: s.approvalSettings(), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, MayDeliver: s.mayDeliver, Lang: s.speaks(),
 		Elsewhere: func(dir string) bool {
 			_, asked, err := dialogue.Pending(dir)
 			return asked || err != nil
@@ -93,10 +93,14 @@ func policyVersion(p *policy.Policy, c config.Approval) (string, error) {
 }
 
 // approvalSettings are the settings as package approval takes them.
-func approvalSettings(cfg *config.Config, account func(string) string) approval.Settings {
-	c := cfg.Approval
-	admins := make([]string, 0, len(cfg.Access.Admins))
-	for _, name := range cfg.Access.Admins {
+func (s *system) approvalSettings() approval.Settings {
+	c := s.cfg.Approval
+	account := func(ctx context.Context) (func(string) string, error) {
+		at, err := s.access(ctx)
+		return at.Account, err
+	}
+	admins := make([]string, 0, len(s.cfg.Access.Admins))
+	for _, name := range s.cfg.Access.Admins {
 		admins = append(admins, "terminal:"+name)
 	}
 	auto := c.AutoApprove

@@ -86,7 +86,15 @@ func (s *system) checker(kind channel.Kind, dir string) (channel.Checker, error)
 		return line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody,
 			MediaDir: filepath.Join(dir, "line"), Mask: mask, Lang: s.env.Lang, Now: s.env.Now, Log: s.log})
 	case channel.Slack:
-		return slack.New(slack.Options{BotToken: c.Slack.BotToken, AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody,
+		var rotation *slack.Rotation
+		if c.Slack.RefreshToken != "" {
+			base, err := s.base()
+			if err != nil {
+				return nil, err
+			}
+			rotation = s.slackRotation(base, false)
+		}
+		return slack.New(slack.Options{BotToken: c.Slack.BotToken, Rotation: rotation, AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody,
 			Mask: mask, Lang: s.env.Lang, Now: s.env.Now, Log: s.log})
 	}
 	return nil, fmt.Errorf("no channel %q", kind)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -30,9 +31,10 @@ type member struct {
 	// run is what it does besides, such as keeping a socket, until its context ends;
 	// nil for nothing.
 	run func(context.Context)
-	// ready says why nothing comes in or goes out now, "" where all is well; nil for
-	// always.
-	ready func() string
+	// ready says why nothing comes in or goes out now, nil where all is well; nil for always.
+	ready func() error
+	// shared says that another program has its login, nil where none does; nil for never.
+	shared func() error
 }
 
 // opener makes the members that the settings name. What comes in goes into in.
@@ -62,7 +64,7 @@ func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, 
 		if err != nil {
 			return member{}, err
 		}
-		return member{Receiver: w, hooks: map[string]http.Handler{"POST /webhooks/http": w}}, nil
+		return member{Receiver: w, hooks: map[string]http.Handler{"POST /webhooks/http": w}, ready: w.Ready}, nil
 	case channel.LINE:
 		var page func(who string, a *channel.Approval) string
 		if d.pages != nil {
@@ -73,15 +75,18 @@ func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, 
 		if err != nil {
 			return member{}, err
 		}
-		return member{Receiver: l, hooks: map[string]http.Handler{"POST /webhooks/line": l}}, nil
+		return member{Receiver: l, hooks: map[string]http.Handler{"POST /webhooks/line": l}, ready: l.Ready, run: func(ctx context.Context) { every(ctx, watchEvery, l.Watch) }}, nil
 	case channel.Slack:
-		s, err := slack.New(slack.Options{BotToken: c.Slack.BotToken, AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: d.env.HTTP, Inbox: in,
+		s, err := slack.New(slack.Options{BotToken: c.Slack.BotToken, Rotation: d.slackRotation(d.store.BaseDir, true), AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: d.env.HTTP, Inbox: in,
 			Allowed: allowed, Known: d.talks.engine.Known, Home: d.talks.home, AtOnce: atOnce,
 			Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
 		if err != nil {
 			return member{}, err
 		}
-		return member{Receiver: s, hooks: s.Handlers(), ready: s.Ready, run: func(ctx context.Context) {
+		return member{Receiver: s, hooks: s.Handlers(), ready: s.Ready, shared: s.Shared, run: func(ctx context.Context) {
+			var watching sync.WaitGroup
+			defer watching.Wait()
+			watching.Go(func() { every(ctx, watchEvery, s.Watch) })
 			if err := s.Run(ctx); err != nil && ctx.Err() == nil {
 				d.log.Error("Slack: nothing comes by Socket Mode any more: " + err.Error())
 			}
@@ -203,7 +208,7 @@ func (d *daemon) speak(ctx context.Context) {
 	if d.inbox == nil {
 		return
 	}
-	w := inbox.Worker{Handler: d.guard, GivenUp: d.givenUp}
+	w := inbox.Worker{Handler: d.guard}
 	var all sync.WaitGroup
 	for _, m := range d.members {
 		w.Receivers = append(w.Receivers, m.Receiver)
@@ -245,18 +250,25 @@ func (d *daemon) tellUnsaid(ctx context.Context) {
 	})
 }
 
-// givenUp tells those who are told of trouble of an event that nobody will work on.
-func (d *daemon) givenUp(ctx context.Context, e channel.Event, _ error) {
-	var notified []string
+// notify says a text to all conversations of channels.*.notify, each once by its key.
+func (d *daemon) notify(ctx context.Context, key, text string) (err error) {
 	for _, c := range d.cfg.Channels.On() {
-		notified = append(notified, c.Notify...)
-	}
-	for _, session := range notified {
-		p := channel.Post{SessionID: session, Key: "inbox/" + string(e.Channel) + "/" + e.ID, Kind: channel.Notice, Text: d.talks.lang.T("app.event_given_up", string(e.Channel), e.ID)}
-		if err := d.talks.engine.Post(ctx, p); err != nil && ctx.Err() == nil {
-			d.log.Error("An alert is not told: "+err.Error(), "session_id", session)
+		for _, session := range c.Notify {
+			err = errors.Join(err, d.notifyOne(ctx, session, key, text))
 		}
 	}
+	return err
+}
+
+// notifyTime is how long one conversation may keep the others waiting.
+const notifyTime = 30 * time.Second
+
+// notifyOne is notify of one conversation. What its channel does not take in time is tried again
+// by tellUnsaid.
+func (d *daemon) notifyOne(ctx context.Context, session, key, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
+	return d.talks.engine.Post(ctx, channel.Post{SessionID: session, Key: key, Kind: channel.Notice, Text: text})
 }
 
 // hooks are the pages of all members, and those that they lead to.

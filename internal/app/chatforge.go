@@ -43,7 +43,10 @@ func (s *system) mayDeliver(ctx context.Context, who, repository string) error {
 	source, name, _ := strings.Cut(repository, ":")
 	r, _ := forge.ParseRepo(name)
 	refuse := func(err error) error { return &approval.NotAllowedError{By: who, Err: err} }
-	login := s.login(who, source)
+	login, err := s.login(ctx, who, source)
+	if err != nil {
+		return err
+	}
 	if login == "" {
 		return refuse(i18n.E("approval.not_linked", who, who, source, repository))
 	}

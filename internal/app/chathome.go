@@ -20,14 +20,18 @@ func (t *talks) home(ctx context.Context, who string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l, err := contextstore.List(ctx, t.store.BaseDir, contextstore.Viewer{Admin: true}, contextstore.Filter{User: t.access().User(who), Limit: homeRuns})
+	people, err := t.access(ctx)
+	if err != nil {
+		return "", err
+	}
+	l, err := contextstore.List(ctx, t.store.BaseDir, contextstore.Viewer{Admin: true}, contextstore.Filter{User: people.User(who), Limit: homeRuns})
 	if err != nil {
 		return "", err
 	}
 	text := []string{"# " + t.lang.T("app.home_waiting")}
 	list := func(format string, args ...any) { text = append(text, fmt.Sprintf("- "+format, args...)) }
 	for _, j := range waiting {
-		if !t.approvals.May(j, who) {
+		if !t.approvals.May(ctx, j, who) {
 			continue
 		}
 		list("%s `/approve %s %s`", t.homeTitle(j.Run), j.Job, j.Short())

@@ -179,10 +179,14 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	people, err := t.access(ctx)
+	if err != nil {
+		return "", err
+	}
 	t.speaks(j.SessionID)
 	t.progress(o, t.lang.T("job.begins"))
 	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: at.name, Type: "chat", ID: id}
-	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: t.access().User(j.User), Run: raw,
+	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: people.User(j.User), Run: raw,
 		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
 			CompressionThreshold: t.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: t.cfg.ContextStorage.MaxMemoryMessages}})
 	if err != nil {

@@ -79,7 +79,10 @@ func (t *talks) Begin(ctx context.Context, a conversation.AskedIssue) (told, run
 	source, name, _ := strings.Cut(a.URL, ":")
 	r, _ := forge.ParseRepo(name)
 	k := task.Key{Source: source, Owner: r.Owner, Repo: r.Name, Type: dispatch.TypeIssue, ID: a.Number}
-	login := t.login(a.User, source)
+	login, err := t.login(ctx, a.User, source)
+	if err != nil {
+		return "", "", err
+	}
 	if login == "" {
 		return "", "", i18n.E("app.issue_not_linked", a.User, order.Ref(k))
 	}
@@ -208,9 +211,10 @@ func (t *talks) asked(ctx context.Context, m channel.Message) (all []openQuestio
 // mayAnswer reports whether somebody may answer a run: whoever may ask for it.
 func (t *talks) mayAnswer(ctx context.Context, user string, v contextstore.View) (by forge.Person, may bool, err error) {
 	k := v.Metadata.TaskKey
-	h, login := t.hosts[k.Source], t.login(user, k.Source)
-	if login == "" || h == nil || h.Code == nil {
-		return by, false, nil
+	h := t.hosts[k.Source]
+	login, err := t.login(ctx, user, k.Source)
+	if err != nil || login == "" || h == nil || h.Code == nil {
+		return by, false, err
 	}
 	if by, err = h.Code.Person(ctx, forge.RepoOf(k), login); err == nil {
 		may, err = h.May(ctx, forge.RepoOf(k), by)

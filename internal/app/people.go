@@ -23,24 +23,22 @@ import (
 
 // access is section access with those who linked their accounts by a code. Whoever asks who
 // somebody is asks here; what the settings say counts first.
-func (s *system) access() config.Access {
+func (s *system) access(ctx context.Context) (config.Access, error) {
 	if s.store == nil {
-		return s.cfg.Access
+		return s.cfg.Access, nil
 	}
-	all, err := s.store.Links(context.Background())
-	if err != nil {
-		s.log.Error("Who was linked by a code counts as a stranger: " + err.Error())
-	}
-	return s.cfg.Access.With(asMap(all))
+	all, err := s.store.Links(ctx)
+	return s.cfg.Access.With(asMap(all)), err
 }
 
 // login is the account of somebody at a forge, "" for none.
-func (s *system) login(who, source string) string {
-	at, login, _ := strings.Cut(s.access().Account(who), ":")
-	if at != source {
-		return ""
+func (s *system) login(ctx context.Context, who, source string) (string, error) {
+	people, err := s.access(ctx)
+	at, login, _ := strings.Cut(people.Account(who), ":")
+	if at != source || err != nil {
+		return "", err
 	}
-	return login
+	return login, nil
 }
 
 // accessAt is access for who has not opened the store of a base directory.
@@ -141,16 +139,18 @@ func (p *People) Close() error { return p.s.store.Close() }
 // Offer makes a code that links whoever says it in a chat: to who sits here, or, for
 // administrators, to another account.
 func (p *People) Offer(ctx context.Context, account string) (code, whom string, until time.Time, err error) {
-	whom = p.s.access().Account(p.actor)
+	people, err := p.s.access(ctx)
+	whom = people.Account(p.actor)
 	if account != "" {
 		source, name, _ := strings.Cut(account, ":")
 		switch {
+		case err != nil:
 		case !p.who.Admin:
 			err = i18n.E("app.link_admins", account)
 		case !config.PlainName(name) || source != "github" && source != string(channel.Terminal):
 			err = i18n.E("app.link_account", redact.Printable(account))
 		}
-		whom = p.s.access().Account(account)
+		whom = people.Account(account)
 	}
 	if err != nil {
 		return "", "", until, &ConfigError{err}
@@ -171,6 +171,10 @@ func (p *People) List(ctx context.Context) (all []Linked, err error) {
 	if err != nil {
 		return nil, err
 	}
+	people, err := p.s.access(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, who := range slices.Sorted(maps.Keys(p.s.cfg.Access.People)) {
 		all = append(all, Linked{contextstore.Link{Who: who, Account: p.s.cfg.Access.People[who]}, true})
 	}
@@ -179,12 +183,11 @@ func (p *People) List(ctx context.Context) (all []Linked, err error) {
 			all = append(all, Linked{Link: l})
 		}
 	}
-	return slices.DeleteFunc(all, func(l Linked) bool { return !p.may(l.Who) }), nil
+	return slices.DeleteFunc(all, func(l Linked) bool { return !p.may(people, l.Who) }), nil
 }
 
 // may reports whether a link is one of who sits here, or they are an administrator.
-func (p *People) may(who string) bool {
-	a := p.s.access()
+func (p *People) may(a config.Access, who string) bool {
 	return p.who.Admin || a.Account(who) == a.Account(p.actor)
 }
 
@@ -194,8 +197,11 @@ func (p *People) Remove(ctx context.Context, who string) error {
 		return &ConfigError{i18n.E("app.link_settings", redact.Printable(who))}
 	}
 	was := false
-	if p.may(who) {
-		var err error
+	people, err := p.s.access(ctx)
+	if err != nil {
+		return err
+	}
+	if p.may(people, who) {
 		if was, err = p.s.store.RemoveLink(ctx, who); err != nil {
 			return err
 		}

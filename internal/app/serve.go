@@ -66,6 +66,7 @@ type daemon struct {
 	guard     *guard
 	members   []member
 	pages     *web.Proposals // of diffs; nil without serve.public_url or channels
+	alarms    *alarms
 }
 
 // Serve takes work from the forges and channels that are set up until ctx ends. started
@@ -76,16 +77,14 @@ func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeSta
 
 // serve is Serve with the members that open makes.
 func serve(ctx context.Context, env Env, opt ServeOptions, open opener, started func(ServeStarted)) error {
-	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
-		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
-	d := &daemon{system: s, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{}, stats: &dispatch.Stats{}}
+	d := newDaemon(env, opt)
 	if err := d.prepareDaemon(ctx); err != nil {
 		return &ConfigError{err}
 	}
-	defer func() { _ = s.models.Close() }()
-	defer func() { _ = s.store.Close() }()
+	defer func() { _ = d.models.Close() }()
+	defer func() { _ = d.store.Close() }()
 	defer d.endTalks()
-	release, err := s.store.Alone("serve")
+	release, err := d.store.Alone("serve")
 	if err != nil {
 		return &ConfigError{err}
 	}
@@ -110,6 +109,12 @@ func serve(ctx context.Context, env Env, opt ServeOptions, open opener, started 
 	}
 	started(d.started(at))
 	return d.serve(ctx, l)
+}
+
+func newDaemon(env Env, opt ServeOptions) *daemon {
+	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
+		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
+	return &daemon{system: s, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{}, stats: &dispatch.Stats{}}
 }
 
 // prepareDaemon makes everything that the daemon is made of, or says which
@@ -223,6 +228,7 @@ func (d *daemon) assemble() {
 	d.monitor.Left = func(v contextstore.View) {
 		s.log.Warn("The owner of a run died; tori run --resume goes on with it", "uuid", v.Metadata.UUID, "task", v.Metadata.TaskKey.String())
 	}
+	d.alarms = &alarms{store: s.store, now: s.env.Now, wrong: d.wrong, tell: d.notify, lang: d.talks.lang, mask: s.redact.Strict().String, log: s.log}
 	d.intake = &dispatch.Intake{Store: s.store, Approvals: d.talks.approvals, Watches: d.watches, Mailbox: d.mailbox, Lang: i18n.Lang(cfg.Language), Log: s.log, Now: s.env.Now, Wake: d.talks.wake, Stats: d.stats,
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 }
@@ -404,7 +410,7 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	if err := d.signalled(ctx); err != nil { // before anything is begun
 		d.log.Error("pause_resume.signal_file: " + err.Error())
 	}
-	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.talks.threads, d.store.FillIndex} {
+	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.talks.threads, d.alarms.run, d.digests, d.store.FillIndex} {
 		engines.Go(func() { run(ctx) })
 	}
 	var failed error

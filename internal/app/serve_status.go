@@ -6,6 +6,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/dispatch"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/web"
 )
 
@@ -42,44 +43,55 @@ func (d *daemon) Tasks(ctx context.Context) (map[web.Group]int, error) {
 	return all, err
 }
 
-// Ready implements web.Daemon: why no work is taken now, "" where it is.
+// Ready implements web.Daemon.
 func (d *daemon) Ready() (why []string) {
+	for _, a := range d.unready() {
+		why = append(why, d.redact.Strict().String(firstLine(i18n.English.Error(a.Why))))
+	}
+	return why
+}
+
+// Alerts implements web.Daemon.
+func (d *daemon) Alerts() map[string]int { return d.alarms.counts() }
+
+// unready is why no work is taken now, nothing where it is.
+func (d *daemon) unready() (all []alert) {
 	c := d.stats.Counts()
 	if c.NoSpace {
-		why = append(why, "disk: no space")
+		all = append(all, alert{Name: "disk_full", Why: i18n.E("alert.disk_full")})
 	}
 	patience := 3*max(d.intake.Interval, d.intake.CommentsEvery) + time.Minute
 	for _, watch := range d.watches {
 		source := watch.Host.Source()
 		if c.Refused[source] {
-			why = append(why, source+": the login is refused; "+d.renewal())
+			all = append(all, alert{Name: "login_refused", About: source, Why: i18n.E("alert.login_refused", source, d.renewal())})
 		}
 		if at, ok := c.PolledAt[source]; !ok {
-			why = append(why, source+": not reached yet")
+			all = append(all, alert{Name: "unreachable", About: source, Why: i18n.E("alert.not_reached", source), After: patience})
 		} else if d.env.Now().Sub(at) > patience {
-			why = append(why, source+": not reached since "+at.UTC().Format(time.RFC3339))
+			all = append(all, alert{Name: "unreachable", About: source, Why: i18n.E("alert.unreachable", source, at.UTC().Format(time.RFC3339))})
 		}
 	}
 	for _, m := range d.members {
 		if m.ready == nil {
 			continue
 		}
-		if w := m.ready(); w != "" {
-			why = append(why, string(m.Kind())+": "+w)
+		if err := m.ready(); err != nil {
+			all = append(all, alert{Name: "channel_down", About: string(m.Kind()), Why: i18n.E("alert.channel", string(m.Kind()), err)})
 		}
 	}
-	return why
+	return all
 }
 
 // renewal is how another login reaches the daemon.
-func (d *daemon) renewal() string {
+func (d *daemon) renewal() error {
 	switch g := d.cfg.GitHub; {
 	case g.AppID != 0:
-		return "another key in github.app_private_key_file is used without a restart"
+		return i18n.E("alert.renew_key")
 	case g.TokenFile != "":
-		return "another token in github.token_file is used without a restart"
+		return i18n.E("alert.renew_file")
 	}
-	return "another token (github.token, GITHUB_TOKEN) needs a restart"
+	return i18n.E("alert.renew_restart")
 }
 
 var _ web.Daemon = (*daemon)(nil)

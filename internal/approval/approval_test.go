@@ -293,11 +293,13 @@ func TestDecideRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.Settings.FourEyes = true
-	h.Settings.Account = func(id string) string {
-		if id == "slack:HANAKO" || id == "terminal:hanako" {
-			return "github:hanako"
-		}
-		return id
+	h.Settings.Account = func(context.Context) (func(string) string, error) {
+		return func(id string) string {
+			if id == "slack:HANAKO" || id == "terminal:hanako" {
+				return "github:hanako"
+			}
+			return id
+		}, nil
 	}
 	job := h.propose(t, h.draft(docsPatch))
 	d := Decision{Job: job.Job, Hash: job.Short(), Grant: true, By: "slack:BOSS", How: "command"}

@@ -137,7 +137,11 @@ func within(name, prefix string) bool {
 // Allow puts down that proposals of a session may be approved without asking, and returns
 // until when and what. Only approvers and administrators may.
 func (j *Jobs) Allow(ctx context.Context, session, by, where string, r AutoRequest, random io.Reader) (AutoGrant, error) {
-	if !j.Settings.among(j.Settings.Approvers, by) && !j.Settings.among(j.Settings.Admins, by) {
+	people, err := j.Settings.persons(ctx)
+	if err != nil {
+		return AutoGrant{}, err
+	}
+	if !people.among(j.Settings.Approvers, by) && !people.among(j.Settings.Admins, by) {
 		return AutoGrant{}, &NotAllowedError{Job: session, By: by, Key: "approval.auto_not_allowed"}
 	}
 	if session == "" || r.Off {
@@ -150,7 +154,7 @@ func (j *Jobs) Allow(ctx context.Context, session, by, where string, r AutoReque
 	now := j.Now().UTC()
 	g := AutoGrant{ID: hex.EncodeToString(b[:]), Session: session, By: by, Where: where, At: contextstore.Time{Time: now}, Until: contextstore.Time{Time: now.Add(min(r.TTL, j.Settings.Auto.TTL))},
 		Paths: r.Paths, Types: r.Types, Tools: r.Tools}
-	err := j.autoWrite(ctx, func([]AutoGrant) []autoLine { return []autoLine{{Grant: &g}} })
+	err = j.autoWrite(ctx, func([]AutoGrant) []autoLine { return []autoLine{{Grant: &g}} })
 	return g, errors.Join(err, j.auditAuto("auto_approve_on", by, session, fmt.Sprintf("scope=%s types=%s tools=%s until %s", strings.Join(g.Paths, ","), joined(g.Types), strings.Join(g.Tools, ","), g.Until)))
 }
 
@@ -225,7 +229,7 @@ func (j *Jobs) AutoApprove(ctx context.Context, job *Job) (bool, error) {
 		}
 		e := Event{Event: "approval.auto_approved", Status: AutoApproved, Approver: System, By: "required_by_default", Decided: contextstore.Time{Time: j.Now().UTC()}}
 		if j.Settings.Required {
-			g, err := j.covering(*job)
+			g, err := j.covering(ctx, *job)
 			if err != nil || g == nil {
 				return err
 			}
@@ -247,7 +251,7 @@ func (j *Jobs) AutoApprove(ctx context.Context, job *Job) (bool, error) {
 
 // covering is a grant in force that covers a job, nil where there is none. With four eyes
 // it is none of whoever asked for the job.
-func (j *Jobs) covering(job Job) (*AutoGrant, error) {
+func (j *Jobs) covering(ctx context.Context, job Job) (*AutoGrant, error) {
 	if !j.Settings.Auto.Enabled || job.Session == "" {
 		return nil, nil
 	}
@@ -260,8 +264,12 @@ func (j *Jobs) covering(job Job) (*AutoGrant, error) {
 	if err != nil {
 		return nil, err
 	}
+	people, err := j.Settings.persons(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, g := range all {
-		if g.Session == job.Session && (!j.Settings.FourEyes || !j.Settings.same(g.By, job.Requester)) && j.covers(g, job) {
+		if g.Session == job.Session && (!j.Settings.FourEyes || !people.same(g.By, job.Requester)) && j.covers(g, job) {
 			return &g, nil
 		}
 	}

@@ -34,13 +34,13 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 		return job, err
 	}
 	expired := false
-	if d.Grant && !d.Permitted && job.State.Status == Pending && j.may(job, d) == nil { // a forge is asked without the lock
+	if d.Grant && !d.Permitted && job.State.Status == Pending && j.may(ctx, job, d) == nil { // a forge is asked without the lock
 		if err := j.mayDeliver(ctx, job, d.By); err != nil {
 			return job, err
 		}
 	}
 	err = j.locked(ctx, &job, func() error {
-		if err := j.may(job, d); err != nil { // who may not is told nothing of it
+		if err := j.may(ctx, job, d); err != nil { // who may not is told nothing of it
 			return err
 		}
 		switch {
@@ -100,17 +100,23 @@ func (j *Jobs) locked(ctx context.Context, job *Job, f func() error) error {
 }
 
 // May reports whether somebody may decide about a job, or deny it.
-func (j *Jobs) May(job Job, who string) bool { return j.may(job, Decision{By: who}) == nil }
+func (j *Jobs) May(ctx context.Context, job Job, who string) bool {
+	return j.may(ctx, job, Decision{By: who}) == nil
+}
 
 // may says why somebody may not decide about a job.
-func (j *Jobs) may(job Job, d Decision) error {
-	approver := d.Permitted || j.Settings.among(j.Settings.Approvers, d.By)
+func (j *Jobs) may(ctx context.Context, job Job, d Decision) error {
+	people, err := j.Settings.persons(ctx)
+	if err != nil {
+		return err
+	}
+	approver := d.Permitted || people.among(j.Settings.Approvers, d.By)
 	switch {
 	case d.By == "" || d.By == System:
 		return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.not_allowed"}
-	case j.Settings.same(d.By, job.Requester) && j.Settings.FourEyes && d.Grant:
+	case people.same(d.By, job.Requester) && j.Settings.FourEyes && d.Grant:
 		return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.four_eyes"}
-	case j.Settings.same(d.By, job.Requester), approver:
+	case people.same(d.By, job.Requester), approver:
 		return nil
 	}
 	return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.not_allowed"}

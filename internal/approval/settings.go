@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -12,8 +13,9 @@ type Settings struct {
 	Approvers []string
 	Admins    []string // access.admins
 	FourEyes  bool
-	// Account is what people's ids have in common who are one person; nil: each is one.
-	Account   func(id string) string
+	// Account returns what tells, as things stand, what people's ids have in common who are
+	// one person; nil: each is one.
+	Account   func(ctx context.Context) (func(id string) string, error)
 	Expires   time.Duration // approval.expires_hours; 0 for never
 	Wide      Wide
 	CostLimit int64 // tokens; 0 for none
@@ -30,14 +32,23 @@ type AutoSettings struct {
 	Deny    []RiskKind
 }
 
-// same reports whether two ids are those of one person.
-func (s Settings) same(a, b string) bool {
-	return a == b || s.Account != nil && s.Account(a) == s.Account(b)
+// persons tells people's ids apart, by what those have in common who are one person.
+type persons func(id string) string
+
+// persons reads who is one person with whom.
+func (s Settings) persons(ctx context.Context) (persons, error) {
+	if s.Account == nil {
+		return func(id string) string { return id }, nil
+	}
+	return s.Account(ctx)
 }
 
+// same reports whether two ids are those of one person.
+func (p persons) same(a, b string) bool { return a == b || p(a) == p(b) }
+
 // among reports whether somebody is one of a list.
-func (s Settings) among(all []string, id string) bool {
-	return slices.ContainsFunc(all, func(a string) bool { return s.same(a, id) })
+func (p persons) among(all []string, id string) bool {
+	return slices.ContainsFunc(all, func(a string) bool { return p.same(a, id) })
 }
 
 // asks are the risks that always need a person: those of the list, and a wide overwrite

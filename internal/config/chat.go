@@ -49,6 +49,9 @@ type Slack struct {
 	BotToken      string `yaml:"bot_token" secret:"true" doc:"Token of the app's bot user (xoxb-…); with it and one of the next two tori serve answers there."`
 	AppToken      string `yaml:"app_token" secret:"true" doc:"Token of the app (xapp-…) for Socket Mode, in which Slack needs no address of this machine."`
 	SigningSecret string `yaml:"signing_secret" secret:"true" doc:"Signing secret of the app, by which what Slack sends to serve.public_url is verified."`
+	RefreshToken  string `yaml:"refresh_token" secret:"true" doc:"First refresh token (xoxe-…) of an app whose tokens rotate, with which tori serve renews the bot token from then on; with the next two."`
+	ClientID      string `yaml:"client_id" doc:"Client id of that app."`
+	ClientSecret  string `yaml:"client_secret" secret:"true" doc:"Client secret of that app."`
 	People
 	Channel
 	BaseURL string `yaml:"base_url" default:"https://slack.com/api" check:"url" doc:"Address of the Web API."`
@@ -73,8 +76,19 @@ func (c Channel) ToChat() bool { return c.Entry == "chat" }
 // People is what the sections of the channels of tori serve have in common.
 type People struct {
 	AllowFrom []string `yaml:"allow_from" check:"nonempty" doc:"Ids of the users who are answered, as the log names whoever else writes (U…); none: nobody is."`
-	Notify    []string `yaml:"notify" check:"session" doc:"Conversations that are told of what went wrong, by their ids as /show channel tells them, such as line:user:U1, slack:T1:C1 or http:ROOM."`
+	Notify    []string `yaml:"notify" check:"session" doc:"Conversations that are told of what is wrong, and get the digest, by their ids as /show channel tells them, such as line:user:U1, slack:T1:C1 or http:ROOM."`
 	Quiet     string   `yaml:"quiet" check:"hours" doc:"Hours in which nobody is told what they did not just ask for, as HH:MM-HH:MM of this machine's time zone, such as 22:00-07:00; it follows when they are over. Empty: none."`
+	DigestAt  string   `yaml:"digest_at" check:"clock,optional" doc:"When the conversations of notify are told once a day which runs ended and what waits for people, as HH:MM of this machine's time zone. Empty: never."`
+}
+
+// NextDigest is when the digest after one of a time is due; ok is false for never.
+func (p People) NextDigest(last time.Time) (next time.Time, ok bool) {
+	at, ok := clock(p.DigestAt)
+	y, m, d := last.Date()
+	for day := d; ok && !next.After(last); day++ {
+		next = time.Date(y, m, day, 0, int(at.Minutes()), 0, 0, last.Location())
+	}
+	return next, ok
 }
 
 // Served is a channel that tori serve can answer in.
@@ -172,6 +186,9 @@ func (p *parser) channels() {
 	}
 	if (l.ChannelSecret == "") != (l.AccessToken == "") {
 		p.problem("config.half_line", p.at(p.set("channels.line.channel_secret", "channels.line.access_token")))
+	}
+	if r := []string{s.RefreshToken, s.ClientID, s.ClientSecret}; slices.Contains(r, "") && slices.ContainsFunc(r, func(t string) bool { return t != "" }) {
+		p.problem("config.half_rotation", p.at(p.set("channels.slack.refresh_token", "channels.slack.client_id", "channels.slack.client_secret")))
 	}
 	if tokens := []string{s.BotToken, s.AppToken, s.SigningSecret}; !on["slack"] && slices.ContainsFunc(tokens, func(t string) bool { return t != "" }) {
 		p.problem("config.half_slack", p.at(p.set("channels.slack.bot_token", "channels.slack.app_token", "channels.slack.signing_secret")))

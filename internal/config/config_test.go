@@ -294,7 +294,7 @@ approval: {required_by_default: false, hard_require_approval: [binary], approver
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -316,8 +316,8 @@ func TestEveryKey(t *testing.T) {
 		Routing: Routing{roles, Classifier{false, 0.5, 1}, "d.yaml", "PLAN"},
 		Loop:    Loop{4, 5000, false, false, 0.25},
 		Chat:    Chat{"branch", "/srv/prompts", []ChatRepository{{"widgets", "/srv/widgets", "", "", []string{"slack:U1"}, []string{"slack:T1:C1"}}, {Name: "tools", URL: "github:acme/tools", Base: "develop"}}},
-		Channels: Channels{Channel{"chat"}, LINE{"secret-of-line", "token-of-line", People{[]string{"U1"}, []string{"line:user:U1"}, "22:00-07:00"}, "https://line"},
-			Slack{"bot-of-slack", "app-of-slack", "signing-of-slack", People{[]string{"U2", "W3"}, []string{"slack:T1:C1"}, "12:00-13:30"}, Channel{"chat"}, "https://slack"}, HTTP{"secret-of-http", "http://127.0.0.1:9000/", People{[]string{"U3"}, []string{"http:ROOM"}, "01:00-02:00"}, Channel{"chat"}}},
+		Channels: Channels{Channel{"chat"}, LINE{"secret-of-line", "token-of-line", People{[]string{"U1"}, []string{"line:user:U1"}, "22:00-07:00", "09:00"}, "https://line"},
+			Slack{"bot-of-slack", "app-of-slack", "signing-of-slack", "refresh-of-slack", "1.2", "client-of-slack", People{[]string{"U2", "W3"}, []string{"slack:T1:C1"}, "12:00-13:30", "09:15"}, Channel{"chat"}, "https://slack"}, HTTP{"secret-of-http", "http://127.0.0.1:9000/", People{[]string{"U3"}, []string{"http:ROOM"}, "01:00-02:00", "23:59"}, Channel{"chat"}}},
 		Sessions:             Sessions{"03:30", 4, 30},
 		Web:                  Web{"http://u:pass-of-search@127.0.0.1:8888"},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
@@ -356,7 +356,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "app-of-slack", "bot-of-slack", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "s3cret-value", "secret-of-http", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "app-of-slack", "bot-of-slack", "client-of-slack", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -457,6 +457,8 @@ func TestErrors(t *testing.T) {
 		{"half of http", "channels: {http: {url: 'http://127.0.0.1:9000/'}}", `c.yaml:1: channels.http needs both secret and url, or neither`},
 		{"quiet", "channels: {line: {quiet: '22:00'}}", `c.yaml:1: channels.line.quiet: expected two times of the day as HH:MM-HH:MM, such as 22:00-07:00, or nothing, found the text "22:00"`},
 		{"notify", "channels: {slack: {notify: [C1]}}", `c.yaml:1: channels.slack.notify[0]: expected the id of a conversation as /show channel tells it, such as slack:T1:C1 or line:user:U1, found the text "C1"`},
+		{"digest", "channels: {http: {digest_at: '9:00'}}", `c.yaml:1: channels.http.digest_at: expected a time of the day as HH:MM, such as 04:00, found the text "9:00"`},
+		{"half a rotation", "channels: {slack: {bot_token: xoxe.xoxb-1, app_token: xapp-1, refresh_token: xoxe-1, client_id: '1.2'}}", `c.yaml:1: channels.slack needs refresh_token, client_id and client_secret together, or none of them`},
 		{"notify elsewhere", "channels: {slack: {notify: ['line:user:U1']}}", `c.yaml:1: channels.slack.notify: expected ids that begin with slack:, found "line:user:U1"`},
 		{"mcp item", "mcp_servers: [npx]", `c.yaml:1: mcp_servers[0]: expected a section with keys of its own, found the text "npx"`},
 		{"keep recent", "context_storage:\n  min_messages_to_summarize: 4\n", `c.yaml:2: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (4), found 5; nothing would be left to summarise`},
@@ -715,7 +717,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 348 {
+	if len(all) != 354 {
 		t.Errorf("%d keys", len(all))
 	}
 }
@@ -900,5 +902,32 @@ func TestHours(t *testing.T) {
 		if _, ok := ParseHours(bad); ok {
 			t.Errorf("%q was taken", bad)
 		}
+	}
+}
+
+func TestNextDigest(t *testing.T) {
+	t.Parallel()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ at, last, want string }{
+		{"09:00", "2026-03-04 08:59", "2026-03-04 09:00"},
+		{"09:00", "2026-03-04 09:00", "2026-03-05 09:00"},
+		{"09:00", "2026-12-31 23:00", "2027-01-01 09:00"},
+		{"00:00", "2026-03-04 00:00", "2026-03-05 00:00"},
+		{"09:00", "2026-03-28 09:00", "2026-03-29 09:00"}, // summer time begins
+		{"02:30", "2026-03-28 09:00", "2026-03-29 03:30"}, // there is no such time on that day
+	} {
+		last, err := time.ParseInLocation("2006-01-02 15:04", c.last, berlin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next, ok := (People{DigestAt: c.at}).NextDigest(last); !ok || next.Format("2006-01-02 15:04") != c.want {
+			t.Errorf("%+v: %v %v", c, next, ok)
+		}
+	}
+	if next, ok := (People{}).NextDigest(time.Now()); ok {
+		t.Error(next)
 	}
 }

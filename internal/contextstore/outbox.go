@@ -104,12 +104,25 @@ type Undelivered struct {
 	UUID   string
 	Source string // of its task key
 	Status task.Status
+	// Since is when its status began, as far as the row knows.
+	Since Time
+}
+
+func undelivered(r Row) Undelivered {
+	since := r.HeartbeatAt
+	switch {
+	case r.Status.Final():
+		since = r.CompletedAt
+	case r.Status == task.Running:
+		since = r.StartedAt
+	}
+	return Undelivered{r.UUID, r.Key.Source, r.Status, since}
 }
 
 // EachUndelivered calls f for each run whose outbox is not empty, as far as the rows know,
 // and for those that the index could not be told of; f may use the store.
 func (s *Store) EachUndelivered(ctx context.Context, f func(Undelivered) error) error {
-	err := s.index.Pending(ctx, func(r Row) error { return f(Undelivered{r.UUID, r.Key.Source, r.Status}) })
+	err := s.index.Pending(ctx, func(r Row) error { return f(undelivered(r)) })
 	if err != nil {
 		return err
 	}
@@ -119,7 +132,8 @@ func (s *Store) EachUndelivered(ctx context.Context, f func(Undelivered) error) 
 		if verr != nil || len(v.State.Outbox) == 0 {
 			continue
 		}
-		if err := f(Undelivered{id, v.Metadata.TaskKey.Source, v.Status()}); err != nil {
+		v.State.TaskStatus = v.Status()
+		if err := f(undelivered(RowOf(v.Metadata, v.State))); err != nil {
 			return err
 		}
 	}

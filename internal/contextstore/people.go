@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,8 +36,38 @@ var (
 	ErrTooManyTries = errors.New("too many wrong codes")
 )
 
-// Links lists who was linked by a code, by their ids.
-func (s *Store) Links(ctx context.Context) ([]Link, error) { return s.houseDB.links(ctx) }
+// linksKept is how long who is linked is known without asking house.db: what another process
+// changes counts within that time, what this one does at once.
+const linksKept = 2 * time.Second
+
+// links are those who are linked, as they were read last.
+type links struct {
+	sync.Mutex
+	all []Link
+	at  time.Time // zero: they are not known
+}
+
+// forget has the next who asks read them.
+func (l *links) forget() {
+	l.Lock()
+	defer l.Unlock()
+	l.at = time.Time{}
+}
+
+// Links lists who was linked by a code, by their ids. The list is the store's.
+func (s *Store) Links(ctx context.Context) ([]Link, error) {
+	s.links.Lock()
+	defer s.links.Unlock()
+	if age := s.Now().Sub(s.links.at); age >= 0 && age < linksKept {
+		return s.links.all, nil
+	}
+	s.links.at = time.Time{}
+	all, err := s.houseDB.links(ctx)
+	if err == nil {
+		s.links.all, s.links.at = all, s.Now()
+	}
+	return all, err
+}
 
 func (d *HouseDB) links(ctx context.Context) (all []Link, err error) {
 	err = d.use(ctx, func(h *database.Handles) error {
@@ -157,6 +188,7 @@ func (s *Store) TakeLink(ctx context.Context, code, who string) (l Link, err err
 			ON CONFLICT(who) DO UPDATE SET account=excluded.account, code=excluded.code, linked_at=excluded.linked_at`, who, l.Account, code, now.String())
 		return err
 	})
+	s.links.forget()
 	if err != nil {
 		return l, fmt.Errorf("link %s: %w", who, err)
 	}
@@ -174,6 +206,7 @@ func (s *Store) RemoveLink(ctx context.Context, who string) (was bool, err error
 		was = n > 0
 		return err
 	})
+	s.links.forget()
 	if err != nil {
 		return false, fmt.Errorf("remove the link of %s: %w", who, err)
 	}

@@ -1,11 +1,57 @@
 package contextstore
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 )
+
+// Whoever reads is not told of a link that this process removed, nor for long of one that another
+// did; a read that fails tells of nobody.
+func TestLinksAreKnownAWhile(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	s := open(t, Options{Now: clock})
+	other := open(t, Options{BaseDir: s.BaseDir, Now: clock})
+	linked := func(want int) {
+		t.Helper()
+		if all, err := s.Links(t.Context()); err != nil || len(all) != want {
+			t.Errorf("%+v, %v", all, err)
+		}
+	}
+	remove := func(s *Store, who string) {
+		t.Helper()
+		if was, err := s.RemoveLink(t.Context(), who); err != nil || !was {
+			t.Error(was, err)
+		}
+	}
+	linked(0)
+	for _, who := range []string{"slack:U1", "slack:U2"} {
+		must(t, s.OfferLink(t.Context(), who, "github:hanako", now.Add(time.Minute)))
+		_, err := s.TakeLink(t.Context(), who, who)
+		must(t, err)
+	}
+	linked(2)
+	remove(s, "slack:U1")
+	linked(1)
+	remove(other, "slack:U2")
+	linked(1)
+	now = now.Add(linksKept)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if all, err := s.Links(ended); !errors.Is(err, context.Canceled) || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	linked(0)
+	now = now.Add(-time.Hour) // the clock is set back
+	must(t, other.OfferLink(t.Context(), "c", "github:hanako", now.Add(time.Minute)))
+	_, err := other.TakeLink(t.Context(), "c", "slack:U1")
+	must(t, err)
+	linked(1)
+}
 
 // A code links one person, once, until its time is over; who says many that there are not has to
 // wait, though one of theirs is right then.

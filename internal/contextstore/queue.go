@@ -2,6 +2,7 @@ package contextstore
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -113,6 +114,14 @@ func (s *Store) Live(ctx context.Context, f func(Row) error) error {
 		v.State.TaskStatus = v.Status()
 		return f(RowOf(v.Metadata, v.State))
 	})
+}
+
+// EndedFrom sums, by status, the runs that ended on a day of the universal time (DayOf) or later.
+func (s *Store) EndedFrom(ctx context.Context, day string) (map[task.Status]Tally, error) {
+	if s.index == nil {
+		return nil, errors.New("count what ended: there is no index of the runs (tasks.db)")
+	}
+	return s.index.EndedFrom(ctx, day)
 }
 
 // CountSince counts the runs of a key that were enqueued at or after a time, up

@@ -14,6 +14,7 @@ type (
 	Filter   = index.Filter
 	Waiting  = index.Waiting
 	Spending = index.Spending
+	Tally    = index.Tally
 )
 
 // RowOf is the row of a context. The status is the task's: a state without one

@@ -98,6 +98,7 @@ type Store struct {
 	index    *index.Index // nil where it cannot be opened
 	hostname string
 	boot     string
+	links    links
 }
 
 // Open prepares the base directory and opens its databases. While another

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -199,6 +201,20 @@ func (e *Engine) In(l i18n.Lang) *Engine {
 	}
 	o.Lang, o.prompts = l, e.spoken[l]
 	return &o
+}
+
+// Unloaded says which files of prompts are not in force as they are now, by their paths, and
+// why.
+func (e *Engine) Unloaded() map[string]error {
+	all := map[string]error{}
+	e.prompts.trouble(all)
+	e.mu.Lock()
+	spoken := slices.Collect(maps.Values(e.spoken))
+	e.mu.Unlock()
+	for _, p := range spoken {
+		p.trouble(all)
+	}
+	return all
 }
 
 // Close releases what was opened. Turns that run are the callers'.

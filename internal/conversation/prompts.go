@@ -47,6 +47,7 @@ type cached struct {
 	size int64
 	text string
 	ok   bool
+	why  error // why the file as it is now is not in force
 }
 
 func newPrompts(dir string, lang i18n.Lang, log *slog.Logger) *prompts {
@@ -101,14 +102,41 @@ func (p *prompts) read(name string) (string, bool) {
 		err = i18n.E("conversation.no_text")
 	}
 	if err != nil {
-		p.log.Error(p.lang.T("conversation.prompt_unread", path, p.lang.Error(err)))
-		p.files[name] = now // complained of once for each change
+		now.why = i18n.E("conversation.prompt_unread", path, err)
+		if was.why == nil || now.why.Error() != was.why.Error() || !now.at.Equal(was.at) || now.size != was.size {
+			p.log.Error(p.lang.Error(now.why)) // once for each change
+		}
+		p.files[name] = now
 		return now.text, now.ok
 	}
+	now.why = nil
 	now.text = strings.TrimSpace(strings.ToValidUTF8(string(raw), "\uFFFD"))
 	now.ok = now.text != ""
 	p.files[name] = now
 	return now.text, now.ok
+}
+
+// trouble is why files of the folder are not in force as they are now, by their paths.
+func (p *prompts) trouble(all map[string]error) {
+	if p.dir == "" {
+		return
+	}
+	var paths []string
+	for _, name := range own {
+		if strings.HasSuffix(name, "/") {
+			name += "*.md"
+		}
+		found, _ := fs.Glob(os.DirFS(p.dir), name) // what is not there is not in force
+		paths = append(paths, found...)
+	}
+	for _, name := range paths {
+		p.read(name)
+		p.mu.Lock()
+		if why := p.files[name].why; why != nil {
+			all[filepath.Join(p.dir, filepath.FromSlash(name))] = why
+		}
+		p.mu.Unlock()
+	}
 }
 
 // system is what Chat is told before all: persona, policy, overlays, and, where it may hand

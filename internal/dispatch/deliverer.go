@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,6 +103,22 @@ func (d *Deliverer) Sweep(ctx context.Context) {
 		}
 	}
 	d.each(ctx, append(ended, others...))
+}
+
+// Late counts the runs whose effects the world lacks since before a time, and names one of
+// them. What nobody waits for does not count.
+func (d *Deliverer) Late(ctx context.Context, before time.Time) (n int, uuid string, err error) {
+	err = d.Store.EachUndelivered(ctx, func(o contextstore.Undelivered) error {
+		if !o.Since.Before(before) || !served(d.Store, d.Sources, o.Source, o.UUID) {
+			return nil
+		}
+		all, err := d.Store.Undelivered(ctx, o.UUID) // the row may be behind
+		if err == nil && slices.ContainsFunc(all, func(e contextstore.Effect) bool { return e.Kind != d.Outbox.Later }) {
+			n, uuid = n+1, o.UUID
+		}
+		return ctx.Err()
+	})
+	return n, uuid, err
 }
 
 // each delivers for many runs, a few side by side. It ends early when there is

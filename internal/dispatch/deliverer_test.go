@@ -62,6 +62,17 @@ func TestCourierTriesAgain(t *testing.T) {
 			t.Errorf("%v delivered %v, not %v", now.Format(time.TimeOnly), calls, want)
 		}
 	}
+	late := func(age time.Duration, want int) {
+		t.Helper()
+		if n, uuid, err := c.Late(t.Context(), time.Now().Add(-age)); n != want || (uuid == id) != (want > 0) || err != nil {
+			t.Errorf("late: %d %s %v", n, uuid, err)
+		}
+	}
+	late(-time.Hour, 1)
+	late(time.Hour, 0)
+	c.Outbox.Later = "labels"
+	late(-time.Hour, 1)
+	c.Outbox.Later = ""
 	answers["push"] = errors.New("no connection")
 	sweep("push")
 	sweep()
@@ -78,6 +89,7 @@ func TestCourierTriesAgain(t *testing.T) {
 	now = now.Add(time.Second)
 	answers["comment"] = lasting
 	sweep("comment", "labels", "labels")
+	late(-time.Hour, 0)
 	done, err := s.Delivered(t.Context(), id)
 	if err != nil || done[id+".comment"] != delivery.NotDelivered+"it is gone" || done[id+".labels"] != "done" {
 		t.Errorf("%v %v", done, err)

@@ -12,6 +12,7 @@ var catalog = [...]table{
 	{make: jobTexts},
 	{make: brokerTexts},
 	{make: budgetTexts},
+	{make: alertTexts},
 	{make: checkTexts},
 	{make: channelTexts},
 	{make: cliTexts},

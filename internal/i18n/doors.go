@@ -12,6 +12,7 @@ func doorTexts() map[string]text {
 		"config.other_channel":   {"%s: %s: expected ids that begin with %s:, found %s", "%s: %s: %s: で始まる ID が必要ですが、%s です"},
 		"config.half_http":       {"%s: channels.http needs both secret and url, or neither", "%s: channels.http には secret と url の両方が必要です(使わない場合は両方とも空)"},
 		"config.half_line":       {"%s: channels.line needs both channel_secret and access_token, or neither", "%s: channels.line には channel_secret と access_token の両方が必要です(使わない場合は両方とも空)"},
+		"config.half_rotation":   {"%s: channels.slack needs refresh_token, client_id and client_secret together, or none of them", "%s: channels.slack には refresh_token、client_id、client_secret のすべてが必要です(使わない場合はすべて空)"},
 		"config.half_slack":      {"%s: channels.slack needs bot_token, and app_token (Socket Mode) or signing_secret (webhooks), or none of them", "%s: channels.slack には bot_token と、app_token(Socket Mode)か signing_secret(Webhook)が必要です(使わない場合はすべて空)"},
 		"config.want.label":      {"the name of a label: one line of at most 50 characters without a comma", "ラベル名(1 行、50 文字以内、カンマなし)"},
 		"config.want.listen":     {"an address such as 127.0.0.1:8420, or nothing", "127.0.0.1:8420 のようなアドレス(空も可)"},

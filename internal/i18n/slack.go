@@ -11,6 +11,13 @@ func slackTexts() map[string]text {
 		"slack.clock":     {"A request signed by Slack was refused: its time and that of this machine are %v apart, 5 minutes are allowed. Set the clock; if it is right, somebody sent an old request again", "Slack の署名がある要求を拒否しました。この計算機の時刻と %v ずれています（許容は 5 分）。時計を合わせてください。時計が正しければ、古い要求の再送です"},
 
 		"slack.token":          {"Slack refused the token (%v): issue it anew on the app's page and set it", "Slack がトークンを拒否しました（%v）。アプリの設定画面で再発行し、設定し直してください"},
+		"slack.rotates":        {"channels.slack.bot_token: a token that ends (xoxe.xoxb-…) also takes channels.slack.refresh_token, client_id and client_secret", "channels.slack.bot_token: 期限のあるトークン（xoxe.xoxb-…）には channels.slack.refresh_token、client_id、client_secret も必要です"},
+		"slack.not_renewed":    {"the bot token of Slack, which ends, is not renewed: %v. It is tried again each minute; where Slack does not take the refresh token any more, install the app anew and set bot_token and refresh_token", "Slack のボットトークン（期限あり）を更新できません: %v。1 分ごとに再試行します。リフレッシュトークンが拒否される場合は、アプリを再インストールし、bot_token と refresh_token を設定してください"},
+		"slack.not_kept":       {"the new tokens of Slack cannot be kept, and would be lost with the program: %v", "Slack の新しいトークンを保存できません。このまま終了すると失われます: %v"},
+		"slack.ends":           {"the bot token is good until %s, tori serve renews it before", "ボットトークンの期限は %s です。その前に tori serve が更新します"},
+		"slack.ended":          {"the bot token ended at %s: tori serve renews it when it runs; its log and /readyz say if it cannot", "ボットトークンは %s に期限が切れています。tori serve が動いていれば更新します。できない場合はログと /readyz に理由が出ます"},
+		"slack.end_unknown":    {"the bot token was not renewed yet, its end is not known: start tori serve", "ボットトークンはまだ更新されておらず、期限が分かりません。tori serve を起動してください"},
+		"slack.shared":         {"Slack has %d connections for the app token: another program uses it too, and each event reaches one of them alone. Stop the other one, or give it an app of its own", "Slack のアプリトークンに %d 本の接続があります。別のプログラムも同じトークンを使っており、イベントはどちらか一方にしか届きません。もう一方を止めるか、専用のアプリを使ってください"},
 		"slack.not_in_channel": {"Slack refused (%v): tori is not in that channel, or it is gone; /invite the app there", "Slack に拒否されました（%v）。tori がそのチャンネルにいないか、チャンネルがありません。/invite でアプリを招待してください"},
 		"slack.archived":       {"Slack refused (%v): the channel is archived", "Slack に拒否されました（%v）。チャンネルはアーカイブされています"},
 		"slack.scope":          {"Slack refused (%v): add the scope that is named there to the app, and install it anew", "Slack に拒否されました（%v）。示されたスコープをアプリに加え、再インストールしてください"},

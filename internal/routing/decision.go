@@ -109,6 +109,9 @@ func New(rules *Rules, s Settings) *Router {
 	return &Router{rules, s}
 }
 
+// Trouble is why the dictionary's file as it is now is not in force, nil where it is.
+func (r *Router) Trouble() error { return r.rules.Trouble() }
+
 // Decide routes a message. It never fails: what goes wrong is in the decision.
 func (r *Router) Decide(ctx context.Context, in Input) Decision {
 	d := Decision{Command: ParseCommand(in.Text), Text: in.Text, Flags: Flags{in.LocalOnly}, Evidence: []string{}}

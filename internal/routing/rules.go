@@ -16,9 +16,10 @@ type Rules struct {
 	path   string
 	report func(error)
 
-	mu     sync.Mutex
-	loaded *Dictionary
-	seen   version // of the file that was last tried
+	mu      sync.Mutex
+	loaded  *Dictionary
+	seen    version // of the file that was last tried
+	trouble error   // why that is not in force
 }
 
 // version tells a file from the one that it was.
@@ -61,10 +62,20 @@ func (r *Rules) Current() *Dictionary {
 	default:
 		r.seen, err = version{}, i18n.E("routing.unreadable", r.path, err)
 	}
+	r.trouble = nil
 	if err != nil {
-		r.report(i18n.E("routing.not_reloaded", err))
+		r.trouble = i18n.E("routing.not_reloaded", err)
+		r.report(r.trouble)
 	}
 	return r.loaded
+}
+
+// Trouble is why the file as it is now is not in force, nil where it is.
+func (r *Rules) Trouble() error {
+	r.Current()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.trouble
 }
 
 func (v version) is(st os.FileInfo) bool {

@@ -37,12 +37,13 @@ var (
 	polledAt   = prometheus.NewDesc("tori_poll_success_timestamp_seconds", "When a look for work last succeeded, by door.", []string{"source"}, nil)
 	stale      = prometheus.NewDesc("tori_owners_stale", "Owners that live and show no sign of it.", nil, nil)
 	waiting    = prometheus.NewDesc("tori_inbox_events", "Events of channels that wait or are worked on.", nil, nil)
+	alerts     = prometheus.NewDesc("tori_alerts", "What is wrong and was told (docs/serve.md), by name.", []string{"name"}, nil)
 	free       = prometheus.NewDesc("tori_disk_free_bytes", "Free space where the contexts lie.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{tasks, chats, busy, began, ended, recovered, delivered, undeliv, polls, pollErrors, pollTime, polledAt, stale, waiting, free} {
+	for _, d := range []*prometheus.Desc{tasks, chats, busy, began, ended, recovered, delivered, undeliv, polls, pollErrors, pollTime, polledAt, stale, waiting, alerts, free} {
 		out <- d
 	}
 }
@@ -77,6 +78,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(stale, float64(n.Stale))
 	if n, ok := c.d.Waiting(); ok {
 		gauge(waiting, float64(n))
+	}
+	for name, n := range c.d.Alerts() {
+		gauge(alerts, float64(n), name)
 	}
 	gauge(free, float64(n.Free))
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the interface of collectors has none

@@ -25,6 +25,8 @@ type Daemon interface {
 	// Waiting counts the events of channels that wait or are worked on; ok is false
 	// where there is no channel.
 	Waiting() (n int, ok bool)
+	// Alerts counts by name what is wrong and was told.
+	Alerts() map[string]int
 }
 
 // Group is what runs are counted by: the channel of a conversation's jobs, "" for all other

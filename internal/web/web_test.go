@@ -24,7 +24,8 @@ func (stub) Counts() dispatch.Counts {
 func (stub) Tasks(context.Context) (map[Group]int, error) {
 	return map[Group]int{{Status: task.Queued}: 9, {"terminal", task.Queued}: 2, {"terminal", task.AwaitingApproval}: 1}, nil
 }
-func (s stub) Ready() []string { return s.why }
+func (stub) Alerts() map[string]int { return map[string]int{"unreachable": 2} }
+func (s stub) Ready() []string      { return s.why }
 
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -65,7 +66,7 @@ func TestPages(t *testing.T) {
 	_, body := get(stub{}, "GET", "/metrics")
 	for _, want := range []string{`tori_tasks{status="queued"} 11`, `tori_tasks{status="running"} 0`, `tori_tasks{status="awaiting_approval"} 1`,
 		`tori_chat_jobs{channel="terminal",status="queued"} 2`, `tori_chat_jobs{channel="terminal",status="awaiting_approval"} 1`, "tori_workers_busy 3", "tori_runs_begun_total 7", `tori_runs_ended_total{status="completed"} 5`,
-		`tori_polls_total{source="github"} 9`, `tori_poll_success_timestamp_seconds{source="github"} 1.8e+09`, "tori_inbox_events 12", "tori_disk_free_bytes 1.073741824e+09", "go_goroutines"} {
+		`tori_polls_total{source="github"} 9`, `tori_poll_success_timestamp_seconds{source="github"} 1.8e+09`, "tori_inbox_events 12", `tori_alerts{name="unreachable"} 2`, "tori_disk_free_bytes 1.073741824e+09", "go_goroutines"} {
 		if !strings.Contains(body, want+"\n") && !strings.Contains(body, want+" ") {
 			t.Errorf("%q is missing", want)
 		}

@@ -183,24 +183,29 @@ func TestGivenUp(t *testing.T) {
 			}
 			return h.Handle(ctx, channel.Message{ID: e.ID})
 		}
-		var given []string
-		stop := run(b, Worker{Handler: h, Receivers: []channel.Receiver{r}, GivenUp: func(_ context.Context, e channel.Event, why error) {
-			given = append(given, e.ID+": "+strings.SplitN(why.Error(), "\n", 2)[0])
-		}})
+		began := time.Now()
+		given := func() []contextstore.GivenUp {
+			all, err := s.GivenUpSince(t.Context(), began)
+			if err != nil {
+				t.Error(err)
+			}
+			return all
+		}
+		stop := run(b, Worker{Handler: h, Receivers: []channel.Receiver{r}})
 		if err := b.Put(t.Context(), event1("bad", "q"), event1("good", "q")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(giveUp / 2)
 		synctest.Wait()
-		if len(h.Told()) != 0 || len(given) != 0 {
+		if given := given(); len(h.Told()) != 0 || len(given) != 0 {
 			t.Errorf("after half of the time: %v %v", h.Told(), given)
 		}
 		time.Sleep(giveUp)
 		synctest.Wait()
 		stop()
 		b.Close()
-		if len(h.Told()) != 1 || !slices.Equal(given, []string{"bad: panic: no such field"}) {
-			t.Errorf("%v %q", h.Told(), given)
+		if given := given(); len(h.Told()) != 1 || !slices.Equal(given, []contextstore.GivenUp{{Channel: "test", Events: 1, Last: "bad"}}) {
+			t.Errorf("%v %+v", h.Told(), given)
 		}
 	})
 }

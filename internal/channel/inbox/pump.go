@@ -37,8 +37,6 @@ const (
 type Worker struct {
 	Handler   channel.EventHandler
 	Receivers []channel.Receiver // events of other kinds wait until there is one again
-	// GivenUp hears of an event that was given up, and why; nil for nobody.
-	GivenUp func(ctx context.Context, e channel.Event, why error)
 }
 
 // Run works on what waits and on what comes until ctx ends, and waits for those that it works
@@ -111,9 +109,6 @@ func (p *pump) work(ctx context.Context, q *queue) {
 		q.events = slices.Delete(q.events, 0, 1)
 		p.b.waiting--
 		p.b.mu.Unlock()
-		if err != nil && p.GivenUp != nil {
-			p.GivenUp(ctx, event(e, nil), err)
-		}
 	}
 }
 

@@ -127,6 +127,7 @@ func (l *Line) judge(ctx context.Context, res *http.Response, err error) (wait t
 	case res == nil && err != nil:
 		return 0, i18n.E("line.unreachable", l.opt.Mask(err.Error()))
 	case res == nil || res.StatusCode/100 == 2 || res.StatusCode == http.StatusConflict:
+		l.refuses(nil)
 		return 0, nil // 409: it was taken before, under the same retry key; what a 200 holds is not needed
 	}
 	r := &refusal{status: res.StatusCode}
@@ -146,7 +147,17 @@ func (l *Line) judge(ctx context.Context, res *http.Response, err error) (wait t
 		r.said = http.StatusText(res.StatusCode)
 	}
 	r.said = l.opt.Mask(plainLine(r.said))
+	if r.status == http.StatusUnauthorized { // 403 is of one conversation
+		l.refuses(r)
+	}
 	return wire.RetryAfter(res.Header, l.opt.Now()), r
+}
+
+// refuses notes that LINE refuses the channel, or, with nil, does not.
+func (l *Line) refuses(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused, l.asked = err, true
 }
 
 // call makes a request as often as it takes, within maxTries and maxWaits: what the rate

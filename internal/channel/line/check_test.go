@@ -58,3 +58,25 @@ func TestSend(t *testing.T) {
 		t.Errorf("what LINE drops counts as sent: %v", err)
 	}
 }
+
+// Whether LINE takes the token is asked until that is known; a fault of the way says nothing.
+func TestWatch(t *testing.T) {
+	r := setUp(t, nil)
+	r.v.faults = []fault{{path: "/v2/bot/info", status: 500, body: "later"}, {path: "/v2/bot/info", status: 401, body: "Authentication failed"}}
+	for n, ready := range []bool{true, false, false} {
+		r.Watch(t.Context())
+		if err := r.Ready(); (err == nil) != ready {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+	if n := r.v.count("/v2/bot/info"); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+	r = setUp(t, nil)
+	for range 2 {
+		r.Watch(t.Context())
+	}
+	if n := r.v.count("/v2/bot/info"); n != 1 || r.Ready() != nil {
+		t.Errorf("asked %d times, %v", n, r.Ready())
+	}
+}

@@ -4,12 +4,15 @@
 package line
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/line/line-bot-sdk-go/v8/linebot/messaging_api"
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/i18n"
@@ -56,6 +59,8 @@ type Line struct {
 	begun   channel.Recent[bool]   // jobs of which something was said
 	gone    channel.Recent[bool]   // sessions out of which the channel was thrown
 	quota   quota
+	refused error // why LINE takes nothing from the channel
+	asked   bool  // LINE said whether it does
 }
 
 // origin is what is kept of a message for what is said to it. It is lost with the program:
@@ -104,6 +109,26 @@ func New(opt Options) (*Line, error) {
 
 // Kind implements channel.Channel.
 func (l *Line) Kind() channel.Kind { return channel.LINE }
+
+// Ready says why LINE takes nothing, nil where it does.
+func (l *Line) Ready() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
+}
+
+// Watch asks LINE whether it takes the access token, until it once said so: Ready then tells.
+func (l *Line) Watch(ctx context.Context) {
+	l.mu.Lock()
+	asked := l.asked
+	l.mu.Unlock()
+	if !asked {
+		_, _ = l.once(ctx, func(c *messaging_api.MessagingApiAPI) (res *http.Response, err error) {
+			res, _, err = c.GetBotInfoWithHttpInfo()
+			return res, err
+		})
+	}
+}
 
 // alert tells the operators.
 func (l *Line) alert(key string, args ...any) {

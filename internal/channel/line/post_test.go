@@ -173,6 +173,13 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		if n := r.v.count("/push"); n != 1 {
 			t.Errorf("%d was asked %d times", c.status, n)
 		}
+		if ready := r.Ready(); (ready != nil) != (c.status == 401) {
+			t.Errorf("%d: ready %v", c.status, ready)
+		}
+		r.post(answer("k2", "", "x"))
+		if ready := r.Ready(); ready != nil {
+			t.Errorf("after %d: ready %v", c.status, ready)
+		}
 	}
 	r := setUp(t, nil)
 	r.v.faults = []fault{{path: "/v2/bot/message/push", status: 400, body: "messages[0].text is too long"}, {path: "/v2/bot/message/push", status: 400, body: "Failed to send messages"}}

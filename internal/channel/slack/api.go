@@ -54,6 +54,8 @@ type api struct {
 	base *url.URL
 	http *http.Client
 	now  func() time.Time
+	// rotation renews the bot token; nil where that does not end.
+	rotation *rotation
 
 	mu    sync.Mutex
 	until map[string]time.Time // by what a limit is counted by
@@ -95,8 +97,23 @@ func bucket(method string, args url.Values) string {
 }
 
 // try calls a method and decodes its answer into out, which may be nil. An error that is
-// neither Error nor limited leaves open whether the call was done.
+// neither Error nor limited nor notSent leaves open whether the call was done.
 func (a *api) try(ctx context.Context, token, method string, args url.Values, out any) error {
+	bearer, err := a.bearer(ctx, token, "")
+	if err != nil {
+		return err
+	}
+	if err = a.once(ctx, token, bearer, method, args, out); code(err) != "token_expired" {
+		return err
+	}
+	if fresh, rerr := a.bearer(ctx, token, bearer); rerr == nil && fresh != bearer {
+		return a.once(ctx, token, fresh, method, args, out)
+	}
+	return err
+}
+
+// once is try with the token that is in force for one.
+func (a *api) once(ctx context.Context, token, bearer, method string, args url.Values, out any) error {
 	by := bucket(method, args)
 	a.mu.Lock()
 	until := a.until[by]
@@ -114,7 +131,9 @@ func (a *api) try(ctx context.Context, token, method string, args url.Values, ou
 		return err
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Authorization", "Bearer "+token)
+	if bearer != "" {
+		r.Header.Set("Authorization", "Bearer "+bearer)
+	}
 	w, err := a.http.Do(r)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
@@ -229,7 +248,7 @@ func absent(err error) bool {
 // undone reports whether a call that failed did nothing.
 func undone(err error) bool {
 	var l *limited
-	return code(err) != "" || errors.As(err, &l)
+	return code(err) != "" || errors.As(err, &l) || errors.As(err, new(notSent))
 }
 
 // mayHaveToken reports whether the bot token may be sent to an address: one of Slack's own,
@@ -252,6 +271,9 @@ func (a *api) download(ctx context.Context, token, address string, most int64) (
 	u, err := url.Parse(address)
 	if err != nil || !a.mayHaveToken(u) {
 		return nil, i18n.E("slack.foreign_file")
+	}
+	if token, err = a.bearer(ctx, token, ""); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

@@ -32,6 +32,10 @@ func (s *Slack) Check(ctx context.Context, public string) (all []channel.Finding
 		add("scopes", missing(me.header.Values("X-Oauth-Scopes")), "slack.scopes", len(botScopes()))
 		all = append(all, channel.Clock(s.opt.Lang, s.opt.Now(), me.header))
 	}
+	if s.opt.Rotation != nil {
+		until, err := s.ends()
+		add("rotation", err, "slack.ends", until)
+	}
 	if s.opt.AppToken != "" {
 		add("app_token", s.api.call(ctx, s.opt.AppToken, "apps.connections.open", nil, nil), "slack.socket")
 	}

@@ -29,6 +29,7 @@ const (
 // those with a star it needs. "text|blocks" needs one of them.
 var arguments = map[string]string{
 	"auth.test":                    "",
+	"oauth.v2.access":              "client_id* client_secret* grant_type* refresh_token*",
 	"apps.connections.open":        "",
 	"chat.postMessage":             "channel* text|blocks* thread_ts metadata unfurl_links unfurl_media",
 	"chat.update":                  "channel* ts* text|blocks* unfurl_links unfurl_media",
@@ -71,10 +72,17 @@ type fake struct {
 	fail      func(c call, done func()) (status int, body string, header map[string][]string) // status 0 answers as usual
 	sockets   []*websocket.Conn
 	opened    chan *websocket.Conn
+	strangers int // connections of others by the same app token
 	acked     chan string
 	page      int
 	homes     []string // views that were published
+	renewed   int      // how often tokens were renewed; while rotates, the bot token is that of freshToken
+	rotates   bool
 }
+
+// freshToken and freshRefresh are the tokens behind the n-th renewal.
+func freshToken(n int) string   { return fmt.Sprint("xoxe.xoxb-1-", n) }
+func freshRefresh(n int) string { return fmt.Sprint("xoxe-1-", n) }
 
 // listener hands out the ends of pipes.
 type listener struct {
@@ -137,11 +145,19 @@ func (f *fake) stamp() string {
 
 func (f *fake) method(w http.ResponseWriter, r *http.Request) {
 	c := call{r.PathValue("method"), nil, time.Now()}
-	token := botToken
-	if c.method == "apps.connections.open" {
-		token = appToken
+	got, token := r.Header.Get("Authorization"), "Bearer "+botToken
+	f.mu.Lock()
+	expired := f.rotates && got != "Bearer "+freshToken(f.renewed)
+	switch {
+	case c.method == "apps.connections.open":
+		token, expired = "Bearer "+appToken, false
+	case c.method == "oauth.v2.access":
+		token, expired = "", false
+	case f.rotates:
+		token = got
 	}
-	if got := r.Header.Get("Authorization"); got != "Bearer "+token {
+	f.mu.Unlock()
+	if got != token {
 		f.t.Errorf("%s with %q", c.method, got)
 	}
 	if got := r.Header.Get("Content-Type"); got != "application/x-www-form-urlencoded" {
@@ -157,6 +173,10 @@ func (f *fake) method(w http.ResponseWriter, r *http.Request) {
 	f.calls = append(f.calls, c)
 	answer := ""
 	done := func() { answer = f.do(c) }
+	if expired {
+		_, _ = io.WriteString(w, `{"ok":false,"error":"token_expired"}`)
+		return
+	}
 	if f.fail != nil {
 		if status, body, header := f.fail(c, done); status != 0 {
 			for k, v := range header {
@@ -262,6 +282,18 @@ func (f *fake) do(c call) string {
 		return nil
 	}
 	switch c.method {
+	case "oauth.v2.access":
+		switch {
+		case c.args.Get("grant_type") != "refresh_token":
+			return refuse("invalid_grant_type")
+		case c.args.Get("client_id") != "1.2" || c.args.Get("client_secret") != "hunter2":
+			return refuse("bad_client_secret")
+		case c.args.Get("refresh_token") != freshRefresh(f.renewed):
+			return refuse("invalid_refresh_token")
+		}
+		f.renewed++
+		return answer(map[string]any{"access_token": freshToken(f.renewed), "expires_in": 43200, "refresh_token": freshRefresh(f.renewed), "token_type": "bot", "scope": strings.Join(botScopes(), ","),
+			"bot_user_id": bot, "app_id": "A1", "team": map[string]any{"id": "T1", "name": "Acme"}, "enterprise": nil, "is_enterprise_install": false})
 	case "views.publish":
 		var view struct {
 			Type   string
@@ -374,8 +406,9 @@ func (f *fake) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	f.sockets = append(f.sockets, c)
+	n := 1 + f.strangers
 	f.mu.Unlock()
-	if err := c.WriteJSON(map[string]any{"type": "hello", "num_connections": 1}); err != nil {
+	if err := c.WriteJSON(map[string]any{"type": "hello", "num_connections": n}); err != nil {
 		return
 	}
 	f.opened <- c

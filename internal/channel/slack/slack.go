@@ -4,6 +4,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -18,9 +19,11 @@ import (
 
 // Options are what a Slack needs to know.
 type Options struct {
-	BotToken      string // "xoxb-…"
+	BotToken      string // "xoxb-…", or the first one, "xoxe.xoxb-…", of an app whose tokens rotate
 	AppToken      string // "xapp-…" for Socket Mode, "" without
 	SigningSecret string // for events by HTTP, "" without
+	// Rotation renews the bot token; nil for one that does not end.
+	Rotation *Rotation
 	// Allowed reports whether a person is answered, by the id ("U…" or "W…"). It is asked
 	// of who speaks to tori, before anything is read or shown.
 	Allowed func(user string) bool
@@ -61,7 +64,8 @@ type Slack struct {
 	looked  channel.Recent[string]    // sessions whose thread was looked through
 	homes   channel.Recent[time.Time] // when the home of a person was published
 	jobs    map[string]*progress
-	trouble string // why nothing comes by Socket Mode
+	trouble error // why nothing comes by Socket Mode
+	others  error // who else has connections by Socket Mode
 	closed  bool
 	flushes sync.WaitGroup
 }
@@ -83,8 +87,14 @@ func (me *identity) headed(h http.Header) { me.header = h }
 // missing or wrong.
 func New(opt Options) (*Slack, error) {
 	switch {
+	case strings.HasPrefix(opt.BotToken, "xoxe.xoxb-"):
+		if opt.Rotation == nil {
+			return nil, i18n.E("slack.rotates")
+		}
 	case !strings.HasPrefix(opt.BotToken, "xoxb-"):
 		return nil, i18n.E("slack.bot_token")
+	}
+	switch {
 	case opt.AppToken == "" && opt.SigningSecret == "":
 		return nil, i18n.E("slack.no_way_in")
 	case opt.AppToken != "" && !strings.HasPrefix(opt.AppToken, "xapp-"):
@@ -100,31 +110,35 @@ func New(opt Options) (*Slack, error) {
 	if opt.AtOnce == nil {
 		opt.AtOnce = func(string) bool { return false }
 	}
-	return &Slack{opt: opt, api: newAPI(base, opt.HTTP, opt.Now), log: opt.Log, started: opt.Now(), jobs: map[string]*progress{},
+	api := newAPI(base, opt.HTTP, opt.Now)
+	api.rotation = newRotation(opt)
+	return &Slack{opt: opt, api: api, log: opt.Log, started: opt.Now(), jobs: map[string]*progress{},
 		said: channel.Recent[string]{Most: maxRemembered}, unsure: channel.Recent[string]{Most: maxRemembered}, looked: channel.Recent[string]{Most: maxRemembered}, homes: channel.Recent[time.Time]{Most: maxRemembered}}, nil
 }
 
 // Kind implements channel.Channel.
 func (s *Slack) Kind() channel.Kind { return channel.Slack }
 
-// Ready says why nothing comes by Socket Mode, or nothing goes out, "" where all is well.
-func (s *Slack) Ready() string {
+// Ready says why nothing comes by Socket Mode, or nothing goes out, nil where all is well.
+func (s *Slack) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.api.refused(s.opt.BotToken); s.trouble == "" && err != nil {
-		return s.opt.Mask(s.opt.Lang.Error(err))
-	}
-	return s.trouble
+	return cmp.Or(s.trouble, s.api.ready(s.opt.BotToken))
+}
+
+// Shared says that another program takes events by the same app token, as far as the latest
+// connection showed; nil where none does.
+func (s *Slack) Shared() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.others
 }
 
 // troubled notes why nothing comes by Socket Mode; nil is nothing.
 func (s *Slack) troubled(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trouble = ""
-	if err != nil {
-		s.trouble = s.opt.Mask(s.opt.Lang.Error(err))
-	}
+	s.trouble = err
 }
 
 // Close drops progress that is yet to be shown, and waits for what is being shown.

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"toritsugi/internal/channel"
+	"toritsugi/internal/i18n"
 )
 
 const (
@@ -28,6 +29,8 @@ type envelope struct {
 	Type    string          `json:"type"`
 	ID      string          `json:"envelope_id"`
 	Payload json.RawMessage `json:"payload"`
+	// Connections is how many the app has, this one with them, of a hello.
+	Connections int `json:"num_connections"`
 }
 
 // Run takes events by Socket Mode until ctx ends; nil without an app token. It connects
@@ -38,9 +41,11 @@ func (s *Slack) Run(ctx context.Context) error {
 	}
 	wait := backoff.NewExponentialBackOff()
 	wait.MaxInterval = time.Minute
+	var ended time.Time // of the connection before
 	for {
 		began := s.opt.Now()
-		err := s.connection(ctx)
+		err := s.connection(ctx, ended)
+		ended = s.opt.Now()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -72,8 +77,8 @@ func (s *Slack) Run(ctx context.Context) error {
 }
 
 // connection opens one and takes what comes by it, until it ends; nil where Slack asked
-// for that.
-func (s *Slack) connection(ctx context.Context) error {
+// for that. before is when the one before ended.
+func (s *Slack) connection(ctx context.Context, before time.Time) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var open struct {
@@ -109,7 +114,7 @@ func (s *Slack) connection(ctx context.Context) error {
 	come, ended := make(chan envelope, atOnce), make(chan error, 1)
 	go func() {
 		defer close(come)
-		ended <- listen(ctx, conn, alive, come)
+		ended <- listen(ctx, conn, alive, come, func(connections int) { s.counted(connections, before) })
 	}()
 	for e := range come {
 		all := []envelope{e}
@@ -124,7 +129,7 @@ func (s *Slack) connection(ctx context.Context) error {
 }
 
 // listen hands on what comes, until the connection ends or Slack asks for another one.
-func listen(ctx context.Context, conn *websocket.Conn, alive func(), come chan<- envelope) error {
+func listen(ctx context.Context, conn *websocket.Conn, alive func(), come chan<- envelope, hello func(connections int)) error {
 	for {
 		_, raw, err := conn.ReadMessage()
 		if err != nil {
@@ -138,14 +143,37 @@ func listen(ctx context.Context, conn *websocket.Conn, alive func(), come chan<-
 		if e.Type == "disconnect" {
 			return nil
 		}
+		if e.Type == "hello" {
+			hello(e.Connections)
+		}
 		if e.ID == "" {
-			continue // hello
+			continue
 		}
 		select {
 		case come <- e:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// counted notes how many connections the app has: Slack gives each event to one of them. One of
+// ours that ended a moment ago may still be among them.
+func (s *Slack) counted(connections int, before time.Time) {
+	ours := 1
+	if s.opt.Now().Sub(before) < silence {
+		ours++
+	}
+	s.mu.Lock()
+	was := s.others
+	s.others = nil
+	if connections > ours {
+		s.others = i18n.E("slack.shared", connections)
+	}
+	now := s.others
+	s.mu.Unlock()
+	if now != nil && was == nil {
+		s.log.Warn(i18n.English.Error(now))
 	}
 }
 

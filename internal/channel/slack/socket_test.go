@@ -157,6 +157,44 @@ func TestReconnects(t *testing.T) {
 	})
 }
 
+func TestAnotherProgramHasTheAppToken(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig) {
+		running(t, r)
+		var c *websocket.Conn
+		for _, step := range []struct {
+			held      time.Duration // by the connection before
+			strangers int           // as the hello of the next one counts them
+			shared    bool
+		}{{0, 0, false}, {time.Hour, 1, false}, {time.Hour, 2, true}, {time.Hour, 2, true}, {time.Hour, 0, false}} {
+			r.f.mu.Lock()
+			r.f.strangers = step.strangers
+			r.f.mu.Unlock()
+			for c != nil && step.held > 0 { // pings keep it
+				time.Sleep(silence / 2)
+				step.held -= silence / 2
+				if err := c.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			if c != nil {
+				if err := c.WriteJSON(map[string]any{"type": "disconnect", "reason": "refresh_requested"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c = <-r.f.opened
+			synctest.Wait()
+			if err := r.s.Shared(); (err != nil) != step.shared {
+				t.Errorf("%+v: %v", step, err)
+			}
+		}
+		if n := strings.Count(r.log.String(), "for the app token"); n != 1 {
+			t.Errorf("the log says so %d times", n)
+		}
+	})
+}
+
 func TestAConnectionThatSaysNothingIsGivenUp(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig) {
@@ -204,14 +242,14 @@ func TestATokenThatWasRevokedEndsSocketMode(t *testing.T) {
 		if code(err) != "token_revoked" || !strings.Contains(err.Error(), "issue it anew") {
 			t.Errorf("%v", err)
 		}
-		if s := r.s.Ready(); !strings.Contains(s, "token_revoked") {
-			t.Errorf("ready: %q", s)
+		if err := r.s.Ready(); code(err) != "token_revoked" {
+			t.Errorf("ready: %v", err)
 		}
 		r.f.fail = nil
 		running(t, r)
 		<-r.f.opened
-		if s := r.s.Ready(); s != "" {
-			t.Errorf("ready: %q", s)
+		if err := r.s.Ready(); err != nil {
+			t.Errorf("ready: %v", err)
 		}
 	})
 }

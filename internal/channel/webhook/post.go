@@ -170,16 +170,23 @@ func (w *Webhook) send(ctx context.Context, id string, now time.Time, body []byt
 	}
 	why, _ := io.ReadAll(io.LimitReader(res.Body, maxReason))
 	_ = res.Body.Close()
-	switch s := res.StatusCode; s {
+	s := res.StatusCode
+	failed := i18n.E("webhook.failed", s, w.opt.Mask(channel.Clean(string(why))))
+	w.mu.Lock()
+	w.refused = nil
+	if s == http.StatusUnauthorized || s == http.StatusForbidden {
+		w.refused = failed
+	}
+	w.mu.Unlock()
+	switch s {
 	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return s, nil
-	default:
-		if s/100 == 2 {
-			return s, nil
-		}
-		w.wait(now, wire.RetryAfter(res.Header, now))
-		return s, i18n.E("webhook.failed", s, w.opt.Mask(channel.Clean(string(why))))
 	}
+	if s/100 == 2 {
+		return s, nil
+	}
+	w.wait(now, wire.RetryAfter(res.Header, now))
+	return s, failed
 }
 
 // wait leaves the bridge alone for a while.

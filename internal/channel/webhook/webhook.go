@@ -45,6 +45,8 @@ type Webhook struct {
 	mu    sync.Mutex
 	said  channel.Recent[bool] // ids of posts that were taken
 	until time.Time            // nothing is sent before: the bridge is busy or away
+	// refused is why the bridge takes nothing at all.
+	refused error
 }
 
 const (
@@ -74,6 +76,13 @@ func New(opt Options) (*Webhook, error) {
 		client.Timeout = timeout
 	}
 	return &Webhook{opt: opt, key: raw, http: client, said: channel.Recent[bool]{Most: maxSaid}}, nil
+}
+
+// Ready says why the bridge takes nothing, nil where it does.
+func (w *Webhook) Ready() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused
 }
 
 // Kind implements channel.Channel.

@@ -236,6 +236,9 @@ func TestTheBridgeIsAway(t *testing.T) {
 			if s := i18n.Japanese.Error(err); err == nil || !strings.Contains(s, strconv.Itoa(c.status)) || strings.Contains(s, "not now") {
 				t.Errorf("%d: %v", c.status, s)
 			}
+			if ready := r.Ready(); (ready != nil) != (c.status == 401) {
+				t.Errorf("%d: ready %v", c.status, ready)
+			}
 			r.b.answer = nil
 			time.Sleep(c.wait - 2*time.Second)
 			if err := try("late"); err == nil || r.b.calls != calls+1 {

@@ -340,6 +340,42 @@ func (i *Index) Ended(ctx context.Context, k task.Key, since time.Time, most int
 	return rows, nil
 }
 
+// Tally is what runs that ended took.
+type Tally struct {
+	Runs     int64 `json:"runs"`
+	Tokens   int64 `json:"tokens"`
+	MicroUSD int64 `json:"cost_micro_usd"` // of the calls whose price was known
+}
+
+// EndedFrom sums, by status, the runs that ended on a day of the universal time ("2026-05-30") or
+// later. It reads counters of days, not rows.
+func (i *Index) EndedFrom(ctx context.Context, day string) (map[task.Status]Tally, error) {
+	if err := i.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	all := map[task.Status]Tally{}
+	err := i.file.Use(func(h *database.Handles) error {
+		rows, err := h.R.QueryContext(ctx, `SELECT status, sum(tasks), sum(tokens), sum(cost_micro_usd) FROM task_days WHERE day>=? GROUP BY status`, day)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var s task.Status
+			var t Tally
+			if err := rows.Scan(&s, &t.Runs, &t.Tokens, &t.MicroUSD); err != nil {
+				return err
+			}
+			all[s] = t
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count what ended: %w", err)
+	}
+	return all, nil
+}
+
 // CountEnded counts the rows of runs that have ended.
 func (i *Index) CountEnded(ctx context.Context) (n int, err error) {
 	err = i.file.Write(func(h *database.Handles) error {
