@@ -454,7 +454,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 }
 
 func (t *talks) progress(o order.Chat, text string) {
-	_ = t.engine.Post(context.Background(), channel.Post{SessionID: o.Session, Kind: channel.Progress, Job: o.Job, Text: text}) // the next one tells more
+	t.goesSo(context.Background(), o.Session, o.Job, text)
 }
 
 // tellWaiting shows what waits for a decision in some channels, as far as a session was not

@@ -338,16 +338,16 @@ func (t *talks) answer(ctx context.Context, m channel.Message, o openQuestion, t
 	if !may {
 		return nil, t.refusal(m.User, o.view.Metadata.TaskKey)
 	}
-	r := dialogue.Reply{By: by.Login, Text: dialogue.Chosen(t.choices(o.question), text), At: m.ReceivedAt, Session: m.SessionID, Message: m.ID}
+	r := dialogue.Reply{Question: o.question.ID, By: by.Login, Text: dialogue.Chosen(t.choices(o.question), text), At: m.ReceivedAt, Session: m.SessionID, Message: m.ID}
 	uuid := o.view.Metadata.UUID
-	q, first, err := dialogue.Answer(t.store, uuid, r)
+	_, first, err := dialogue.Answer(t.store, uuid, r)
 	if err != nil {
 		return nil, err
 	}
-	if !first || q.ID != o.question.ID {
+	if !first {
 		return nil, i18n.E("app.answer_late")
 	}
-	t.auditBy(m.User, "answer", uuid, q.ID)
+	t.auditBy(m.User, "answer", uuid, r.Question)
 	r.Text = t.store.Redact(r.Text)
 	o.question.First = &r
 	return &o, nil

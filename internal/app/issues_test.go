@@ -366,3 +366,32 @@ func TestRunsAreListedAndStopped(t *testing.T) {
 	h.must(err)
 	h.contains(raw, `"actor":"terminal:hanako","action":"stop"`)
 }
+
+// Of two who answer at the same moment, in two processes, one counts, and the other is told.
+func TestQuestionAnsweredByTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	h := issueHouse(t, linked)
+	h.write("task.yaml", offers)
+	n := h.repo.OpenIssue("ken", "The answer is wrong", "It says 41.")
+	h.repo.Allow("ken", "write")
+	h.say("m1", fmt.Sprintf("/issue %d", n))
+	h.serveIssues()
+	_, asks := h.press(hanako, inSession, "m2", "/jobs", "")
+	var one, two string
+	race(func() { one, _ = h.press(hanako, inSession, "p1", "1", asks[0].ID) }, func() { two, _ = h.press("terminal:ken", inSession, "p2", "2", asks[0].ID) })
+	said := one + "\n" + two
+	if strings.Count(said, "was answered by") != 1 || strings.Count(said, "no question waits") != 1 {
+		t.Fatalf("%q", said)
+	}
+	h.serveIssues()
+	h.runs(n, task.Completed)
+	l, err := contextstore.List(t.Context(), h.base, contextstore.Viewer{Admin: true}, contextstore.Filter{Type: "issue"})
+	h.must(err)
+	raw, err := readLines(l.Views[0].Dir, "questions.jsonl")
+	h.must(err)
+	want := `"by":"hanako","answer":"41 as it was"`
+	if strings.Contains(two, "was answered by") {
+		want = `"by":"ken","answer":"42"`
+	}
+	h.contains(raw, want)
+}

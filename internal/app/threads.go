@@ -52,12 +52,12 @@ func (t *talks) tellThreads(ctx context.Context) {
 // on and tells of.
 func (t *talks) showThreads(ctx context.Context) {
 	var going sync.WaitGroup
-	t.eachThread(ctx, &going, func(_ context.Context, f contextstore.Follower, v contextstore.View, r *toldRun) error {
+	t.eachThread(ctx, &going, func(ctx context.Context, f contextstore.Follower, v contextstore.View, r *toldRun) error {
 		t.mu.Lock()
 		_, here := t.sessions[f.Session]
 		t.mu.Unlock()
 		if here {
-			t.showThread(f, v, r)
+			t.showThread(ctx, f, v, r)
 		}
 		return nil
 	})
@@ -124,7 +124,7 @@ func (t *talks) eachRun(ctx context.Context, session string, s *toldSession, run
 		if !slices.ContainsFunc(runs, func(f contextstore.Follower) bool { return f.UUID == uuid }) {
 			delete(s.runs, uuid)
 			if r.shown != "" {
-				t.progress(order.Chat{Session: session, Job: uuid}, "")
+				t.goesSo(ctx, session, uuid, "")
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (t *talks) tellThread(ctx context.Context, f contextstore.Follower, v conte
 	if err := t.tellRequest(ctx, f, v, r.told); err != nil {
 		return err
 	}
-	t.showThread(f, v, r)
+	t.showThread(ctx, f, v, r)
 	if !v.Status().Final() {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (t *talks) tellThread(ctx context.Context, f contextstore.Follower, v conte
 }
 
 // showThread shows how far a run is, where this process speaks with the session.
-func (t *talks) showThread(f contextstore.Follower, v contextstore.View, r *toldRun) {
+func (t *talks) showThread(ctx context.Context, f contextstore.Follower, v contextstore.View, r *toldRun) {
 	text := ""
 	if s := v.Status(); s == task.Queued || s == task.Running {
 		text = t.lang.T("app.thread_progress", order.Ref(v.Metadata.TaskKey), t.status(v), v.State.LLMCallCount)
@@ -163,7 +163,12 @@ func (t *talks) showThread(f contextstore.Follower, v contextstore.View, r *told
 		return
 	}
 	r.shown = text
-	t.progress(order.Chat{Session: f.Session, Job: f.UUID}, text)
+	t.goesSo(ctx, f.Session, f.UUID, text)
+}
+
+// goesSo says how far a run is, "" where nothing goes on.
+func (t *talks) goesSo(ctx context.Context, session, uuid, text string) {
+	_ = t.engine.Post(ctx, channel.Post{SessionID: session, Kind: channel.Progress, Job: uuid, Text: text}) // the next one tells more
 }
 
 // tellQuestions puts what a run asks to a conversation, and tells it of what was answered elsewhere.

@@ -319,14 +319,16 @@ func AnswerOverdue(ctx context.Context, store *contextstore.Store, now time.Time
 	return !slices.ContainsFunc(owed, asking), err
 }
 
-// Reply is what somebody answers. Session and Message say where, if that was in a conversation.
+// Reply is what somebody answers. Question is which, "" for the one that the run waits for an
+// answer to; Session and Message say where, if that was in a conversation.
 type Reply struct {
+	Question         string
 	By, Text         string
 	At               time.Time
 	Session, Message string
 }
 
-// Answer puts down what somebody answers to the question that a run waits for; it
+// Answer puts down what somebody answers to a question that a run waits for; it
 // is on disk when it returns. ok is false where the run waits for none, or, of what was said in
 // a conversation, where somebody else was first.
 func Answer(store *contextstore.Store, uuid string, r Reply) (q planning.Question, ok bool, err error) {
@@ -334,8 +336,8 @@ func Answer(store *contextstore.Store, uuid string, r Reply) (q planning.Questio
 	if err != nil {
 		return q, false, err
 	}
-	if q, ok, err = Pending(v.Dir); err != nil || !ok {
-		return q, ok, err
+	if q, ok, err = Pending(v.Dir); err != nil || !ok || r.Question != "" && r.Question != q.ID {
+		return q, false, err
 	}
 	err = answersFile.Append(store, v.Dir, reply{ID: q.ID, By: r.By, At: contextstore.Time{Time: r.At}, Text: r.Text, Session: r.Session, Message: r.Message}, true)
 	if err != nil || r.Message == "" {
@@ -380,7 +382,7 @@ func Exchanges(dir string) (all []Exchange, err error) {
 	for _, one := range q.all {
 		x := Exchange{Question: one}
 		if r, answered := first[one.ID]; answered {
-			x.First = &Reply{By: r.By, Text: r.Text, At: r.At.Time, Session: r.Session, Message: r.Message}
+			x.First = &Reply{Question: r.ID, By: r.By, Text: r.Text, At: r.At.Time, Session: r.Session, Message: r.Message}
 		}
 		if a, over := q.answers[one.ID]; over {
 			x.Answer = &a
