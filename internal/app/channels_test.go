@@ -26,6 +26,12 @@ import (
 // said1 is an event of the vendor of a test.
 type said1 struct{ Session, ID, User, Text string }
 
+// pressed1 is one of a button.
+type pressed1 struct {
+	said1
+	Question string
+}
+
 // vendor is a member of the family whose events are those of said1. What it is to post
 // stands in a file, a line each.
 type vendor struct {
@@ -53,11 +59,11 @@ func (v *vendor) Post(_ context.Context, p channel.Post) error {
 }
 
 func (v *vendor) Receive(ctx context.Context, e channel.Event, h channel.EventHandler) error {
-	var s said1
+	var s pressed1
 	if err := json.Unmarshal(e.Body, &s); err != nil {
 		return nil
 	}
-	return h.Handle(ctx, channel.Message{Channel: channel.Slack, SessionID: s.Session, ID: s.ID, User: s.User, UserText: s.Text, ReceivedAt: e.ReceivedAt})
+	return h.Handle(ctx, channel.Message{Channel: channel.Slack, SessionID: s.Session, ID: s.ID, User: s.User, UserText: s.Text, ReceivedAt: e.ReceivedAt, Question: s.Question})
 }
 
 // ServeHTTP takes an event.
@@ -101,7 +107,7 @@ func posted(t *testing.T, path string) (all []channel.Post) {
 }
 
 // send has the vendor send an event, and returns the status.
-func send(t *testing.T, at, host string, s said1) int {
+func send(t *testing.T, at, host string, s any) int {
 	t.Helper()
 	body, err := json.Marshal(s)
 	if err != nil {

@@ -72,7 +72,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: s.speaks(), wake: func() {}, works: func(string) bool { return false }, desk: &desk{shown: map[string]string{}, told: map[string]bool{}}, heard: &heard{sessions: map[string]bool{}}, opened: make(chan string, mostOpened)}
+	t = &talks{system: s, lang: s.speaks(), wake: func() {}, works: func(string) bool { return false }, desk: &desk{own: channel.Recent[*dispatch.Watch]{Most: mostAsking}, told: map[string]*toldSession{}}, heard: &heard{sessions: map[string]bool{}}, opened: make(chan string, mostOpened)}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
@@ -302,6 +302,15 @@ func (t *talks) List(ctx context.Context, session string) (all []conversation.Ru
 		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: state, Waits: v.Status() == task.AwaitingApproval, Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	runs, err := t.followed(ctx, session)
+	for _, v := range runs {
+		if m := v.Metadata; !v.Status().Final() {
+			all = append(all, conversation.Running{ID: contextstore.Short(m.UUID), Title: order.Ref(m.TaskKey) + " " + m.Title, State: t.status(v), Waits: v.Status() == task.AwaitingApproval, Since: m.CreatedAt.Time})
+		}
+	}
 	return all, err
 }
 
@@ -316,6 +325,9 @@ func (t *talks) Stop(ctx context.Context, session, id, by string) error {
 		_, err := t.store.Ask(ctx, v.Metadata.UUID, contextstore.Stop, by)
 		return err
 	})
+	if err == nil && !found {
+		found, err = t.stopRun(ctx, session, id, by)
+	}
 	if err == nil && !found {
 		err = i18n.E("approval.unknown", id, approval.ErrUnknown)
 	}
@@ -450,7 +462,7 @@ func (t *talks) progress(o order.Chat, text string) {
 	if text != "" && o.Title != "" {
 		text = t.lang.T("job.stands", text, o.Title)
 	}
-	_ = t.engine.Post(context.Background(), channel.Post{SessionID: o.Session, Kind: channel.Progress, Job: o.Job, Text: text}) // the next one tells more
+	t.goesSo(context.Background(), o.Session, o.Job, text)
 }
 
 // tellWaiting shows what waits for a decision in some channels, as far as a session was not

@@ -7,6 +7,7 @@ import (
 	"toritsugi/internal/approval"
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/job"
 	"toritsugi/internal/order"
 	"toritsugi/internal/task"
@@ -141,6 +142,11 @@ func (t *talks) standingOf(v contextstore.View) string {
 func (t *talks) status(v contextstore.View) string {
 	if v.Interrupted() && !t.works(v.Metadata.UUID) {
 		return t.lang.T("job.status_interrupted")
+	}
+	if v.Status() == task.AwaitingApproval {
+		if _, asks, err := dialogue.Pending(v.Dir); err == nil && asks {
+			return t.lang.T("job.status_asks")
+		}
 	}
 	return t.lang.T("job.status_" + string(v.Status()))
 }

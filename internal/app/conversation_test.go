@@ -22,8 +22,9 @@ import (
 
 // posts is a channel that keeps what it is given.
 type posts struct {
-	mu  sync.Mutex
-	all []string
+	mu   sync.Mutex
+	all  []string
+	asks []channel.Question
 }
 
 func (p *posts) Kind() channel.Kind { return channel.Terminal }
@@ -32,6 +33,9 @@ func (p *posts) Post(_ context.Context, post channel.Post) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = append(p.all, string(post.Kind)+": "+post.Text)
+	if post.Question != nil {
+		p.asks = append(p.asks, *post.Question)
+	}
 	return nil
 }
 

@@ -17,18 +17,21 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/models"
 	"toritsugi/internal/order"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 )
 
 // desk is where conversations ask for runs of forges.
 type desk struct {
-	asking sync.Mutex
-	own    *dispatch.Watch // of the one forge whose issues may be asked for; it is used under asking
+	asking channel.Turns // by person: a slow forge holds up nobody else
 
-	showing sync.Mutex
-	shown   map[string]string // how far runs are, by run and session, as it was shown last
-	told    map[string]bool   // keys of what conversations were told of runs, so that no log is read for it each time
+	deskMu sync.Mutex
+	own    channel.Recent[*dispatch.Watch] // of the one forge whose issues may be asked for, by person; whoever has the person's turn uses it
+	told   map[string]*toldSession
 }
+
+// mostAsking is how many people's views of a forge are kept, at least.
+const mostAsking = 32
 
 // issueSource is the forge whose issues are asked for in conversations. A folder of issues has no
 // accounts that people could be linked to.
@@ -42,30 +45,39 @@ func (t *talks) watched() *delivery.Host {
 	return nil
 }
 
-// intake judges as the daemon's does. The caller has asking.
-func (t *talks) intake(ctx context.Context) (*dispatch.Intake, *dispatch.Watch, error) {
-	if t.own == nil {
+// intake judges for a person as the daemon's does, until the caller leaves.
+func (t *talks) intake(ctx context.Context, user string) (i *dispatch.Intake, w *dispatch.Watch, leave func(), err error) {
+	if leave, err = t.asking.Enter(ctx, user); err != nil {
+		return nil, nil, nil, err
+	}
+	t.deskMu.Lock()
+	w, known := t.own.Get(user)
+	t.deskMu.Unlock()
+	if !known {
 		spec, err := t.models.Spec(ctx, models.Use{Role: t.opt.Role, Model: t.opt.Model, Script: t.opt.Script, LocalOnly: t.opt.LocalOnly, Who: "tori serve"})
 		if err != nil {
-			return nil, nil, err
+			leave()
+			return nil, nil, nil, err
 		}
-		t.own = t.watch(t.watched())
-		t.own.Config = t.ofModel(spec)
-		t.own.StayPaused = t.delivery().StayPaused
+		w = t.watch(t.watched())
+		w.Config = t.ofModel(spec)
+		w.StayPaused = t.delivery().StayPaused
+		t.deskMu.Lock()
+		t.own.Put(user, w)
+		t.deskMu.Unlock()
 	}
-	return &dispatch.Intake{Store: t.store, Lang: i18n.Lang(t.cfg.Language), Log: t.log, Now: t.env.Now, Wake: t.wake, Stats: &dispatch.Stats{}}, t.own, nil
+	return &dispatch.Intake{Store: t.store, Lang: i18n.Lang(t.cfg.Language), Log: t.log, Now: t.env.Now, Wake: t.wake, Stats: &dispatch.Stats{}}, w, leave, nil
 }
 
 // Watched implements conversation.Issues.
-func (t *talks) Watched(ctx context.Context, name string) (url string, ok bool) {
+func (t *talks) Watched(ctx context.Context, user, name string) (url string, ok bool) {
 	r, is := forge.ParseRepo(name)
 	if !is {
 		return "", false
 	}
-	t.asking.Lock()
-	defer t.asking.Unlock()
-	i, w, err := t.intake(ctx)
+	i, w, leave, err := t.intake(ctx, user)
 	if err == nil {
+		defer leave()
 		r, ok, err = i.Watched(ctx, w, r)
 	}
 	if err != nil && !ok {
@@ -83,22 +95,28 @@ func (t *talks) Begin(ctx context.Context, a conversation.AskedIssue) (told, run
 	if err != nil {
 		return "", "", err
 	}
+	refused := t.refusal(ctx, a.User, k)
 	if login == "" {
-		return "", "", i18n.E("app.issue_not_linked", a.User, order.Ref(k))
+		return "", "", refused
 	}
-	t.asking.Lock()
-	defer t.asking.Unlock()
-	i, w, err := t.intake(ctx)
+	i, w, leave, err := t.intake(ctx, a.User)
 	if err != nil {
 		return "", "", err
 	}
-	refused := i18n.E("app.issue_refused", login, order.Ref(k), w.Host.Least.String())
+	defer leave()
 	by, err := w.Host.Code.Person(ctx, r, login)
 	if forge.Is(err, forge.NotFound) {
 		return "", "", refused
 	}
+	may := false
+	if err == nil { // to be told of a run that goes on takes no less
+		may, err = w.Host.May(ctx, r, by)
+	}
 	if err != nil {
 		return "", "", t.unreachable(err)
+	}
+	if !may {
+		return "", "", refused
 	}
 	thread := &order.Thread{Session: a.SessionID, User: a.User, ReplyTo: a.ReplyTo, Language: string(t.lang)}
 	v, last, err := i.Ask(ctx, w, k, order.Act{By: by, At: a.At, Event: "chat-" + a.ReplyTo, How: order.ByChat, Thread: thread})
@@ -169,34 +187,46 @@ type openQuestion struct {
 // questionKey is that of the post that puts a question to a conversation.
 func questionKey(uuid, question string) string { return uuid + "/question/" + question }
 
-// asked lists the questions that a message may answer: they were put to its session before it was
-// said, and wait. taken is the run that it answered before.
-func (t *talks) asked(ctx context.Context, m channel.Message) (all []openQuestion, taken *openQuestion, err error) {
-	session, message := m.SessionID, m.ID
+// followed are the runs that a session is told of.
+func (t *talks) followed(ctx context.Context, session string) (all []contextstore.View, err error) {
 	followers, err := t.store.Followers(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, f := range followers {
 		if f.Session != session {
 			continue
 		}
 		v, err := t.store.View(f.UUID)
-		if err != nil {
-			return nil, nil, err
+		if errors.Is(err, contextstore.ErrNotFound) {
+			continue
 		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, err
+}
+
+// asked lists the questions that a message may answer: they were put to its session before it was
+// said, and wait. taken is the one that it answered before.
+func (t *talks) asked(ctx context.Context, m channel.Message) (all []openQuestion, taken *openQuestion, err error) {
+	runs, err := t.followed(ctx, m.SessionID)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, v := range runs {
 		questions, err := dialogue.Exchanges(v.Dir)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, q := range questions {
-			if q.Sessions[message] == session {
+			if q.First != nil && q.First.Session == m.SessionID && q.First.Message == m.ID {
 				return nil, &openQuestion{v, q}, nil
 			}
-			if q.Answer != nil || v.Status() != task.AwaitingApproval || m.ReceivedAt.Before(q.AskedAt.Time) {
+			key := questionKey(v.Metadata.UUID, q.ID)
+			if !open(v, q) || m.Question != "" && m.Question != key || m.Question == "" && m.ReceivedAt.Before(q.AskedAt.Time) {
 				continue
 			}
-			put, err := t.engine.Said(session, questionKey(f.UUID, q.ID))
+			put, err := t.engine.Said(m.SessionID, key)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -208,7 +238,12 @@ func (t *talks) asked(ctx context.Context, m channel.Message) (all []openQuestio
 	return all, nil, nil
 }
 
-// mayAnswer reports whether somebody may answer a run: whoever may ask for it.
+// open reports whether a question of a run waits for an answer.
+func open(v contextstore.View, q dialogue.Exchange) bool {
+	return q.Answer == nil && q.First == nil && v.Status() == task.AwaitingApproval
+}
+
+// mayAnswer reports whether somebody may answer a run, or stop it: whoever may ask for it.
 func (t *talks) mayAnswer(ctx context.Context, user string, v contextstore.View) (by forge.Person, may bool, err error) {
 	k := v.Metadata.TaskKey
 	h := t.hosts[k.Source]
@@ -223,6 +258,19 @@ func (t *talks) mayAnswer(ctx context.Context, user string, v contextstore.View)
 		return by, false, nil
 	}
 	return by, may, err
+}
+
+// refusal tells somebody that they may not have a say in the run of a task.
+func (t *talks) refusal(ctx context.Context, user string, k task.Key) error {
+	h := t.hosts[k.Source]
+	login, err := t.login(ctx, user, k.Source)
+	if err != nil {
+		return err
+	}
+	if login == "" || h == nil {
+		return i18n.E("app.issue_not_linked", user, order.Ref(k))
+	}
+	return i18n.E("app.issue_refused", login, order.Ref(k), h.Least.String())
 }
 
 // Awaited implements conversation.Issues. Where a forge cannot be asked who may answer, a message
@@ -249,10 +297,10 @@ func (t *talks) Awaited(ctx context.Context, m channel.Message) bool {
 }
 
 // Answer implements conversation.Issues.
-func (t *talks) Answer(ctx context.Context, m channel.Message) (told, run string, err error) {
+func (t *talks) Answer(ctx context.Context, m channel.Message) (p channel.Post, err error) {
 	all, taken, err := t.asked(ctx, m)
 	if err != nil {
-		return "", "", err
+		return p, err
 	}
 	text := m.UserText
 	if taken == nil && len(all) > 1 {
@@ -264,38 +312,77 @@ func (t *talks) Answer(ctx context.Context, m channel.Message) (told, run string
 			return first != "#"+k.ID && first != order.Ref(k)
 		})
 		if len(all) != 1 {
-			return "", "", i18n.E("app.answer_which", strings.Join(refs, ", "))
+			return p, i18n.E("app.answer_which", strings.Join(refs, ", "))
 		}
 		text = rest
 	}
 	if taken == nil {
 		if len(all) == 0 {
-			return "", "", i18n.E("app.answer_late")
+			return p, i18n.E("app.answer_late")
 		}
-		by, may, err := t.mayAnswer(ctx, m.User, all[0].view)
-		if err != nil {
-			return "", "", t.unreachable(err)
+		if taken, err = t.answer(ctx, m, all[0], text); err != nil {
+			return p, err
 		}
-		if !may {
-			return "", "", i18n.E("app.answer_late")
-		}
-		uuid := all[0].view.Metadata.UUID
-		_, waits, err := dialogue.Answer(t.store, uuid, dialogue.Reply{By: by.Login, Text: text, At: m.ReceivedAt, Session: m.SessionID, Message: m.ID})
-		if err != nil {
-			return "", "", err
-		}
-		if !waits {
-			return "", "", i18n.E("app.answer_late")
-		}
-		t.auditBy(m.User, "answer", uuid, all[0].question.ID)
-		taken = &all[0]
 	}
-	run = taken.view.Metadata.UUID
+	k, run := taken.view.Metadata.TaskKey, taken.view.Metadata.UUID
 	if _, err := t.store.Ask(ctx, run, contextstore.Resume, m.User); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
-		return "", "", err
+		return p, err
 	}
 	t.wake()
-	return t.lang.T("app.answer_taken", order.Ref(taken.view.Metadata.TaskKey)), run, nil
+	p.Job, p.Text = run, t.lang.T("app.answer_taken", order.Ref(k))
+	if r := taken.question.First; m.Question != "" { // nobody saw what was pressed
+		p.Text = t.lang.T("app.thread_answered", order.Ref(k), r.By, progress.Quote(r.Text))
+	}
+	p.Question = t.put(taken.view, taken.question)
+	p.Question.Over, p.Question.By, p.Question.At = true, m.User, taken.question.First.At
+	return p, nil
+}
+
+// answer puts down what somebody answers.
+func (t *talks) answer(ctx context.Context, m channel.Message, o openQuestion, text string) (*openQuestion, error) {
+	by, may, err := t.mayAnswer(ctx, m.User, o.view)
+	if err != nil {
+		return nil, t.unreachable(err)
+	}
+	if !may {
+		return nil, t.refusal(ctx, m.User, o.view.Metadata.TaskKey)
+	}
+	r := dialogue.Reply{Question: o.question.ID, By: by.Login, Text: dialogue.Chosen(t.choices(o.question), text), At: m.ReceivedAt, Session: m.SessionID, Message: m.ID}
+	uuid := o.view.Metadata.UUID
+	_, first, err := dialogue.Answer(t.store, uuid, r)
+	if err != nil {
+		return nil, err
+	}
+	if !first {
+		return nil, i18n.E("app.answer_late")
+	}
+	t.auditBy(m.User, "answer", uuid, r.Question)
+	r.Text = t.store.Redact(r.Text)
+	o.question.First = &r
+	return &o, nil
+}
+
+// stopRun stops a run that a session is told of, for somebody who might have begun it.
+func (t *talks) stopRun(ctx context.Context, session, id, user string) (found bool, err error) {
+	runs, err := t.followed(ctx, session)
+	for _, v := range runs {
+		uuid, k := v.Metadata.UUID, v.Metadata.TaskKey
+		if id != uuid && id != contextstore.Short(uuid) {
+			continue
+		}
+		if _, may, err := t.mayAnswer(ctx, user, v); err != nil {
+			return true, t.unreachable(err)
+		} else if !may {
+			return true, t.refusal(ctx, user, k)
+		}
+		if _, err := t.store.Ask(ctx, uuid, contextstore.Stop, user); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
+			return true, err
+		}
+		t.auditBy(user, "stop", uuid, order.Ref(k))
+		t.wake()
+		return true, nil
+	}
+	return false, err
 }
 
 // permitted is how somebody decides about a proposal: of a run of a forge as their account there,

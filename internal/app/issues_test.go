@@ -53,13 +53,20 @@ func (h *forgeHouse) say(id, text string) string {
 
 func (h *forgeHouse) sayAs(user, session, id, text string) string {
 	h.t.Helper()
+	said, _ := h.press(user, session, id, text, "")
+	return said
+}
+
+// press is sayAs by a button of a question; asks are the questions that are shown.
+func (h *forgeHouse) press(user, session, id, text, question string) (said string, asks []channel.Question) {
+	h.t.Helper()
 	t, end := h.talks()
 	defer end()
 	to := &posts{}
 	t.engine.Add(to)
 	at := time.Now()
-	h.must(t.engine.Handle(h.t.Context(), channel.Message{Channel: channel.Terminal, SessionID: session, ID: id, User: user, UserText: text, ReceivedAt: at}))
-	return strings.Join(to.all, "\n")
+	h.must(t.engine.Handle(h.t.Context(), channel.Message{Channel: channel.Terminal, SessionID: session, ID: id, User: user, UserText: text, ReceivedAt: at, Question: question}))
+	return strings.Join(to.all, "\n"), to.asks
 }
 
 // runs are the runs of issue n.
@@ -246,4 +253,145 @@ func TestIssueApprovedInAChat(t *testing.T) {
 	if strings.Contains(said, "request: ") || strings.Contains(said, "decided: ") {
 		t.Errorf("%q", said)
 	}
+}
+
+// offers asks with choices.
+const offers = `- calls: [{tool: ask_user, args: {question: "Which number?", options: ["41 as it was", "42"], assumption: "42"}}]
+- calls: [{tool: write_file, args: {path: answer.txt, content: "42\n1\n2\n"}}]
+- say: The answer is 42.
+`
+
+// A question with choices is answered by a button, once, by who may, where it was put; all others
+// are told why it does not count. Each conversation is told what became of it.
+func TestQuestionAnsweredByAButton(t *testing.T) {
+	t.Parallel()
+	const second = "terminal:ken:0123456789ab"
+	for lang, says := range map[string]struct{ refused, late, answered string }{
+		"en": {"the account ken may not ask for acme/widgets#1", "no question waits for this answer any more", "The question of acme/widgets#1 was answered by hanako:\n\n> 42"},
+		"ja": {"アカウント ken は acme/widgets#1 を依頼できません", "この回答を待つ質問はもうありません", "acme/widgets#1 の質問に hanako が回答しました:\n\n> 42"},
+	} {
+		t.Run(lang, func(t *testing.T) {
+			t.Parallel()
+			h := issueHouse(t, linked)
+			h.configured("language: en", "language: "+lang)
+			h.write("task.yaml", offers)
+			n := h.repo.OpenIssue("ken", "The answer is wrong", "It says 41.")
+			h.say("m1", fmt.Sprintf("/issue %d", n))
+			h.sayAs(hanako, second, "n1", fmt.Sprintf("/issue %d", n))
+			h.serveIssues()
+			_, asks := h.press(hanako, inSession, "m2", "/jobs", "")
+			if len(asks) != 1 || len(asks[0].Choices) != 2 || asks[0].Choices[1] != "42" || asks[0].Over || !strings.Contains(asks[0].Text, "> 1. 41 as it was") {
+				t.Fatalf("%+v", asks)
+			}
+			question := asks[0].ID
+			for id, who := range map[string]string{"k1": "terminal:ken", "k2": "terminal:ken"} {
+				said, _ := h.press(who, inSession, id, "2", question)
+				h.contains(said, says.refused)
+			}
+			said, _ := h.press(hanako, "terminal:hanako:ffffffffffff", "f1", "2", question) // it was not put there
+			h.contains(said, says.late)
+			h.runs(n, task.AwaitingApproval)
+			said, over := h.press(hanako, inSession, "m3", "2", question)
+			h.contains(said, says.answered)
+			if len(over) != 1 || !over[0].Over || over[0].By != hanako || over[0].At.IsZero() || over[0].ID != question || over[0].Text != asks[0].Text {
+				t.Errorf("%+v", over)
+			}
+			again, _ := h.press(hanako, inSession, "m3", "2", question) // the channel brings it again
+			h.contains(again, says.answered)
+			for session, id := range map[string]string{inSession: "m4", second: "n2"} {
+				late, _ := h.press(hanako, session, id, "1", question)
+				h.contains(late, says.late)
+			}
+			h.serveIssues()
+			h.runs(n, task.Completed)
+			elsewhere, over := h.press(hanako, second, "n3", "/jobs", "")
+			h.contains(elsewhere, says.answered)
+			if len(over) != 1 || !over[0].Over || over[0].By != "hanako" || over[0].At.IsZero() {
+				t.Errorf("%+v", over)
+			}
+			if here := h.said(); strings.Contains(here, says.answered) {
+				t.Errorf("%q", here)
+			}
+		})
+	}
+}
+
+// In a terminal the number of a choice answers, as the choice does.
+func TestQuestionAnsweredByANumber(t *testing.T) {
+	t.Parallel()
+	h := issueHouse(t, linked)
+	h.write("task.yaml", offers)
+	n := h.repo.OpenIssue("ken", "The answer is wrong", "It says 41.")
+	h.say("m1", fmt.Sprintf("/issue %d", n))
+	h.serveIssues()
+	h.contains(h.said(), "> 2. 42")
+	h.contains(h.say("m2", " 2. "), "Your answer goes to the run")
+	h.serveIssues()
+	h.runs(n, task.Completed)
+	l, err := contextstore.List(t.Context(), h.base, contextstore.Viewer{Admin: true}, contextstore.Filter{Type: "issue", ID: fmt.Sprint(n)})
+	h.must(err)
+	raw, err := readLines(l.Views[0].Dir, "questions.jsonl")
+	h.must(err)
+	h.contains(raw, `"answer":"42"`)
+}
+
+// /jobs and /status list the runs that a conversation follows; /stop stops one for who might have
+// begun it.
+func TestRunsAreListedAndStopped(t *testing.T) {
+	t.Parallel()
+	h := issueHouse(t, linked)
+	n := h.repo.OpenIssue("ken", "The answer is wrong", "It says 41.")
+	h.say("m1", fmt.Sprintf("/issue %d", n))
+	h.serveIssues()
+	l, err := contextstore.List(t.Context(), h.base, contextstore.Viewer{Admin: true}, contextstore.Filter{Type: "issue"})
+	h.must(err)
+	run := contextstore.Short(l.Views[0].Metadata.UUID)
+	listed := run + " acme/widgets#1 The answer is wrong (waiting for an answer"
+	h.contains(h.say("m2", "/jobs"), "- "+listed)
+	h.contains(h.say("m3", "/status"), "- "+run+": acme/widgets#1 The answer is wrong (waiting for an answer")
+	h.contains(h.sayAs("terminal:ken", inSession, "k1", "/stop "+run), "the account ken may not ask for acme/widgets#1")
+	h.contains(h.sayAs("terminal:taro", inSession, "k2", "/stop "+run), "terminal:taro is linked to no account")
+	h.contains(h.sayAs(hanako, "terminal:hanako:ffffffffffff", "f1", "/stop "+run), run)
+	h.runs(n, task.AwaitingApproval)
+	h.contains(h.say("m4", "/stop"), "Nothing is running here.")
+	h.contains(h.say("m5", "/stop "+run), run)
+	h.runs(n, task.Stopped)
+	h.serveIssues()
+	said := h.say("m6", "/jobs")
+	h.contains(said, "acme/widgets#1 was stopped")
+	if strings.Contains(said, listed) {
+		t.Errorf("%q", said)
+	}
+	raw, err := readLines(h.base, "audit.jsonl")
+	h.must(err)
+	h.contains(raw, `"actor":"terminal:hanako","action":"stop"`)
+}
+
+// Of two who answer at the same moment, in two processes, one counts, and the other is told.
+func TestQuestionAnsweredByTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	h := issueHouse(t, linked)
+	h.write("task.yaml", offers)
+	n := h.repo.OpenIssue("ken", "The answer is wrong", "It says 41.")
+	h.repo.Allow("ken", "write")
+	h.say("m1", fmt.Sprintf("/issue %d", n))
+	h.serveIssues()
+	_, asks := h.press(hanako, inSession, "m2", "/jobs", "")
+	var one, two string
+	race(func() { one, _ = h.press(hanako, inSession, "p1", "1", asks[0].ID) }, func() { two, _ = h.press("terminal:ken", inSession, "p2", "2", asks[0].ID) })
+	said := one + "\n" + two
+	if strings.Count(said, "was answered by") != 1 || strings.Count(said, "no question waits") != 1 {
+		t.Fatalf("%q", said)
+	}
+	h.serveIssues()
+	h.runs(n, task.Completed)
+	l, err := contextstore.List(t.Context(), h.base, contextstore.Viewer{Admin: true}, contextstore.Filter{Type: "issue"})
+	h.must(err)
+	raw, err := readLines(l.Views[0].Dir, "questions.jsonl")
+	h.must(err)
+	want := `"by":"hanako","answer":"41 as it was"`
+	if strings.Contains(two, "was answered by") {
+		want = `"by":"ken","answer":"42"`
+	}
+	h.contains(raw, want)
 }

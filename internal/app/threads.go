@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"toritsugi/internal/approval"
 	"toritsugi/internal/channel"
@@ -18,68 +18,128 @@ import (
 	"toritsugi/internal/task"
 )
 
+// toldSession is what this process told a session of the runs that it follows, so that no log is
+// read for it each time. One at a time tells a session.
+type toldSession struct {
+	busy bool // somebody does; guarded by deskMu
+	runs map[string]*toldRun
+}
+
+type toldRun struct {
+	shown string          // how far it is, as it was shown last
+	told  map[string]bool // keys of what was told
+}
+
 // threads tells conversations of the runs of forges that they follow, until ctx ends.
 func (t *talks) threads(ctx context.Context) {
-	t.tellThreads(ctx)
-	every(ctx, hearEvery, t.tellThreads)
+	var going sync.WaitGroup
+	look := func(ctx context.Context) { t.eachThread(ctx, &going, t.tellThread) }
+	look(ctx)
+	every(ctx, hearEvery, look)
+	going.Wait()
 }
 
 // tellThreads tells conversations what they were not told of the runs that they follow. What is
 // told follows from the files of a run, and each post has a key: whenever this is cut
 // short, the next round says the rest.
-func (t *talks) tellThreads(ctx context.Context) { t.eachThread(ctx, t.tellThread) }
+func (t *talks) tellThreads(ctx context.Context) {
+	var going sync.WaitGroup
+	t.eachThread(ctx, &going, t.tellThread)
+	going.Wait()
+}
 
 // showThreads shows to the people of this process how far such runs are, which tori serve works
 // on and tells of.
 func (t *talks) showThreads(ctx context.Context) {
-	t.eachThread(ctx, func(_ context.Context, f contextstore.Follower, v contextstore.View) error {
+	var going sync.WaitGroup
+	t.eachThread(ctx, &going, func(ctx context.Context, f contextstore.Follower, v contextstore.View, r *toldRun) error {
 		t.mu.Lock()
 		_, here := t.sessions[f.Session]
 		t.mu.Unlock()
 		if here {
-			t.showThread(f, v)
+			t.showThread(ctx, f, v, r)
 		}
 		return nil
 	})
+	going.Wait()
 }
 
-func (t *talks) eachThread(ctx context.Context, do func(context.Context, contextstore.Follower, contextstore.View) error) {
-	t.showing.Lock()
-	defer t.showing.Unlock()
+// eachThread has each session be told of its runs, one after another; sessions do not wait for
+// each other, and one that is still being told is passed over.
+func (t *talks) eachThread(ctx context.Context, going *sync.WaitGroup, do func(context.Context, contextstore.Follower, contextstore.View, *toldRun) error) {
 	all, err := t.store.Followers(ctx)
-	if err != nil && ctx.Err() == nil {
-		t.log.Error(err.Error())
+	if err != nil {
+		if ctx.Err() == nil {
+			t.log.Error(err.Error())
+		}
+		return
+	}
+	t.deskMu.Lock()
+	defer t.deskMu.Unlock()
+	sessions := map[string][]contextstore.Follower{}
+	for session := range t.told { // runs of some are followed no more
+		sessions[session] = nil
 	}
 	for _, f := range all {
+		sessions[f.Session] = append(sessions[f.Session], f)
+	}
+	for session, runs := range sessions {
+		s := t.told[session]
+		if s == nil {
+			s = &toldSession{runs: map[string]*toldRun{}}
+			t.told[session] = s
+		}
+		if s.busy {
+			continue
+		}
+		s.busy = true
+		going.Go(func() {
+			t.eachRun(ctx, session, s, runs, do)
+			t.deskMu.Lock()
+			defer t.deskMu.Unlock()
+			if s.busy = false; len(s.runs) == 0 {
+				delete(t.told, session)
+			}
+		})
+	}
+}
+
+// eachRun is eachThread of one session.
+func (t *talks) eachRun(ctx context.Context, session string, s *toldSession, runs []contextstore.Follower, do func(context.Context, contextstore.Follower, contextstore.View, *toldRun) error) {
+	for _, f := range runs {
+		if s.runs[f.UUID] == nil {
+			s.runs[f.UUID] = &toldRun{told: map[string]bool{}}
+		}
 		v, err := t.store.View(f.UUID)
 		if errors.Is(err, contextstore.ErrNotFound) {
 			err = t.store.Unfollow(ctx, f)
 		} else if err == nil {
-			err = do(ctx, f, v)
+			err = do(ctx, f, v, s.runs[f.UUID])
 		}
 		if err != nil && ctx.Err() == nil {
-			t.log.Error("A conversation is not told of a run: "+err.Error(), "session_id", f.Session, "uuid", f.UUID)
+			t.log.Error("A conversation is not told of a run: "+err.Error(), "session_id", session, "uuid", f.UUID)
 		}
 	}
-	for key := range t.shown { // of those that are followed no more
-		if !slices.ContainsFunc(all, func(f contextstore.Follower) bool { return key == f.UUID+" "+f.Session }) {
-			delete(t.shown, key)
-			uuid, session, _ := strings.Cut(key, " ")
-			t.progress(order.Chat{Session: session, Job: uuid}, "")
+	for uuid, r := range s.runs {
+		if !slices.ContainsFunc(runs, func(f contextstore.Follower) bool { return f.UUID == uuid }) {
+			delete(s.runs, uuid)
+			if r.shown != "" {
+				t.goesSo(ctx, session, uuid, "")
+			}
 		}
 	}
 }
 
-// tellThread tells one conversation.
-func (t *talks) tellThread(ctx context.Context, f contextstore.Follower, v contextstore.View) error {
+// tellThread tells one conversation of one run.
+func (t *talks) tellThread(ctx context.Context, f contextstore.Follower, v contextstore.View, r *toldRun) error {
 	t = t.to(order.Chat{Session: f.Session, Language: f.Language})
-	if err := t.tellQuestions(ctx, f, v); err != nil {
+	if err := t.tellQuestions(ctx, f, v, r.told); err != nil {
 		return err
 	}
-	if err := t.tellRequest(ctx, f, v); err != nil {
+	if err := t.tellRequest(ctx, f, v, r.told); err != nil {
 		return err
 	}
-	t.showThread(f, v)
+	t.showThread(ctx, f, v, r)
 	if !v.Status().Final() {
 		return nil
 	}
@@ -94,70 +154,90 @@ func (t *talks) tellThread(ctx context.Context, f contextstore.Follower, v conte
 }
 
 // showThread shows how far a run is, where this process speaks with the session.
-func (t *talks) showThread(f contextstore.Follower, v contextstore.View) {
+func (t *talks) showThread(ctx context.Context, f contextstore.Follower, v contextstore.View, r *toldRun) {
 	text := ""
 	if s := v.Status(); s == task.Queued || s == task.Running {
 		text = t.lang.T("app.thread_progress", order.Ref(v.Metadata.TaskKey), t.status(v), v.State.LLMCallCount)
 	}
-	key := f.UUID + " " + f.Session
-	if t.shown[key] == text {
+	if r.shown == text {
 		return
 	}
-	t.shown[key] = text
-	t.progress(order.Chat{Session: f.Session, Job: f.UUID}, text)
+	r.shown = text
+	t.goesSo(ctx, f.Session, f.UUID, text)
+}
+
+// goesSo says how far a run is, "" where nothing goes on.
+func (t *talks) goesSo(ctx context.Context, session, uuid, text string) {
+	_ = t.engine.Post(ctx, channel.Post{SessionID: session, Kind: channel.Progress, Job: uuid, Text: text}) // the next one tells more
 }
 
 // tellQuestions puts what a run asks to a conversation, and tells it of what was answered elsewhere.
-func (t *talks) tellQuestions(ctx context.Context, f contextstore.Follower, v contextstore.View) error {
+func (t *talks) tellQuestions(ctx context.Context, f contextstore.Follower, v contextstore.View, told map[string]bool) error {
 	all, err := dialogue.Exchanges(v.Dir)
 	if err != nil {
 		return err
 	}
 	for _, q := range all {
 		key := questionKey(f.UUID, q.ID)
-		p := channel.Post{SessionID: f.Session, ReplyTo: f.ReplyTo, Kind: channel.Notice, Job: f.UUID}
-		if q.Answer == nil && v.Status() == task.AwaitingApproval {
-			if t.told[f.Session+key] {
-				continue
+		p := channel.Post{SessionID: f.Session, ReplyTo: f.ReplyTo, Key: key, Kind: channel.Notice, Job: f.UUID, Question: t.put(v, q)}
+		switch {
+		case open(v, q):
+			p.Text = t.question(v, q, p.Question)
+		case q.Answer == nil, q.First != nil && q.First.Session == f.Session: // it was told that its answer counts
+			continue
+		default:
+			p.Key += "/answered"
+			p.Text = t.lang.T("app.thread_answered", order.Ref(v.Metadata.TaskKey), q.Answer.By, progress.Quote(q.Answer.Text))
+			if q.Answer.TimedOut {
+				p.Text = t.lang.T("app.thread_unanswered", order.Ref(v.Metadata.TaskKey))
 			}
-			p.Key, p.Text = key, t.question(v, q)
-			if err := t.engine.Post(ctx, p); err != nil {
+			p.Question.Over, p.Question.By, p.Question.At = true, q.Answer.By, q.Answer.At.Time
+		}
+		if told[p.Key] {
+			continue
+		}
+		if p.Question.Over {
+			put, err := t.engine.Said(f.Session, key)
+			if err != nil {
 				return err
 			}
-			t.told[f.Session+key] = true
-			continue
-		}
-		if t.told[f.Session+key+"/answered"] || q.Answer == nil || slices.Contains(slices.Collect(maps.Values(q.Sessions)), f.Session) { // it was told that its answer counts
-			continue
-		}
-		put, err := t.engine.Said(f.Session, key)
-		if err != nil {
-			return err
-		}
-		if !put {
-			t.told[f.Session+key+"/answered"] = true // it was answered before anybody here was asked
-			continue
-		}
-		p.Key = key + "/answered"
-		p.Text = t.lang.T("app.thread_answered", order.Ref(v.Metadata.TaskKey), q.Answer.By, progress.Quote(q.Answer.Text))
-		if q.Answer.TimedOut {
-			p.Text = t.lang.T("app.thread_unanswered", order.Ref(v.Metadata.TaskKey))
+			if !put {
+				told[p.Key] = true // it was answered before anybody here was asked
+				continue
+			}
 		}
 		if err := t.engine.Post(ctx, p); err != nil {
 			return err
 		}
-		t.told[f.Session+p.Key] = true
+		told[p.Key] = true
 	}
 	return nil
 }
 
-// question is what a run asks, as a conversation sees it.
-func (t *talks) question(v contextstore.View, q dialogue.Exchange) string {
-	ref := order.Ref(v.Metadata.TaskKey)
-	parts := []string{t.lang.T("app.thread_asks", ref, v.Metadata.Title)}
+// put is a question as it is put to a conversation.
+func (t *talks) put(v contextstore.View, q dialogue.Exchange) *channel.Question {
+	var all []string
 	for _, text := range q.Questions {
-		parts = append(parts, progress.Quote(t.lang.Translate(text)))
+		all = append(all, progress.Quote(t.lang.Translate(text)))
 	}
+	put := &channel.Question{ID: questionKey(v.Metadata.UUID, q.ID), Text: t.engine.Strict(strings.Join(all, "\n\n"))}
+	for _, c := range t.choices(q) {
+		put.Choices = append(put.Choices, t.engine.Strict(c))
+	}
+	return put
+}
+
+// choices are the answers to pick from.
+func (t *talks) choices(q dialogue.Exchange) []string {
+	if q.Confirm && len(q.Options) == 0 {
+		return []string{t.lang.T("agent.yes"), t.lang.T("agent.no")}
+	}
+	return q.Options
+}
+
+// question is what a run asks, as a conversation sees it.
+func (t *talks) question(v contextstore.View, q dialogue.Exchange, put *channel.Question) string {
+	parts := []string{t.lang.T("app.thread_asks", order.Ref(v.Metadata.TaskKey), v.Metadata.Title), put.Text}
 	for _, text := range q.Assume {
 		if !q.Deadline.IsZero() {
 			parts = append(parts, "- "+t.lang.T("agent.question_assume", progress.Plain(text)))
@@ -168,7 +248,7 @@ func (t *talks) question(v contextstore.View, q dialogue.Exchange) string {
 
 // tellRequest asks a conversation for the approval that a run waits for, and tells it of one that
 // was decided elsewhere.
-func (t *talks) tellRequest(ctx context.Context, f contextstore.Follower, v contextstore.View) error {
+func (t *talks) tellRequest(ctx context.Context, f contextstore.Follower, v contextstore.View, all map[string]bool) error {
 	j, err := approval.Read(v.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -176,18 +256,18 @@ func (t *talks) tellRequest(ctx context.Context, f contextstore.Follower, v cont
 	if err != nil {
 		return err
 	}
-	told := f.Session + f.UUID + "/" + j.Short() + "/" + string(j.State.Status)
-	if t.told[told] {
+	told := j.Short() + "/" + string(j.State.Status)
+	if all[told] {
 		return nil
 	}
 	if j.State.Status == approval.Pending {
 		if v.Status() == task.AwaitingApproval && j.State.Hash == j.Hash() {
 			t.request(ctx, f.Session, j)
-			t.told[told] = true
+			all[told] = true
 		}
 		return nil
 	}
-	t.told[told] = true
+	all[told] = true
 	last, err := t.engine.LastOf(f.Session, j.Job)
 	if err != nil || last.Kind != channel.Request {
 		return err

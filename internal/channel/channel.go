@@ -46,6 +46,9 @@ type Message struct {
 	Attachments []Attachment `json:"attachments,omitempty"`
 	// Decision is set where the message is the press of a button; UserText is then empty.
 	Decision *Decision `json:"decision,omitempty"`
+	// Question is the ID of a Question that UserText answers by a button or a form: a choice or
+	// its number, from 1, or anything. "" for what is said.
+	Question string `json:"question,omitempty"`
 }
 
 // Attachment is a file that came with a message.
@@ -97,9 +100,24 @@ type Post struct {
 	Job string
 	// Approval is set for a Request and a Decided.
 	Approval *Approval
+	// Question is set for a Notice that asks people something, and for what became of that.
+	Question *Question
 	// Failed says that ReplyTo got no answer: Text, which the program says itself, is why; or
 	// that the job it began came to nothing.
 	Failed bool
+}
+
+// Question is what a run asks people.
+type Question struct {
+	ID   string // Key of the Post that asks
+	Text string // what is asked, as Markdown; the Text of the Post has it, too
+	// Choices are answers to pick from, which that Text numbers; none where only words will do.
+	Choices []string `json:",omitempty"`
+	// Over says that nothing is waited for any more: there is nothing to press. By and At tell
+	// who answered ("slack:U1", or an account of a forge) and when; zero where nobody did.
+	Over bool      `json:",omitempty"`
+	By   string    `json:",omitempty"`
+	At   time.Time `json:",omitzero"`
 }
 
 // Channel is a member of the family.

@@ -84,8 +84,11 @@ func (e *Engine) carry(ctx context.Context, x session, m channel.Message, cmd ro
 	case routing.Issue:
 		return e.issue(ctx, x, m, c)
 	case answerTo:
-		told, run, err := e.Issues.Answer(ctx, m)
-		return Entry{Kind: channel.Notice, Content: told, Job: run}, err
+		if e.Issues == nil {
+			return Entry{}, i18n.E("conversation.no_issues")
+		}
+		p, err := e.Issues.Answer(ctx, m)
+		return Entry{Kind: channel.Notice, Content: p.Text, Job: p.Job, Question: p.Question}, err
 	case routing.Malformed:
 		return Entry{}, c.Err
 	}
@@ -195,7 +198,10 @@ func (e *Engine) status(ctx context.Context, id string) string {
 		}
 		for _, j := range all {
 			role, err := routing.CoderRole(j.Route, e.Set)
-			if err == nil {
+			switch {
+			case j.Route == "":
+				role = j.ID
+			case err == nil:
 				role = e.Alias(ctx, role)
 			}
 			lines = append(lines, e.Lang.T("conversation.job_line", role+":", j.Title, j.State, e.Now().Sub(j.Since).Round(time.Second)))

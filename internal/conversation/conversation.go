@@ -38,9 +38,10 @@ type Jobs interface {
 	// Start accepts a job and returns its id; the run goes on by itself and ends in
 	// Engine.Finish. An error that a user reads refuses it.
 	Start(ctx context.Context, j Job) (id string, err error)
-	// List returns the jobs of a session that have not ended, the oldest first.
+	// List returns the jobs of a session that have not ended, the oldest first; behind them the
+	// runs of a forge that it is told of.
 	List(ctx context.Context, sessionID string) ([]Running, error)
-	// Stop ends a job of the session; by is the user who wants it.
+	// Stop ends a job of the session, or such a run; by is the user who wants it.
 	Stop(ctx context.Context, sessionID, id, by string) error
 }
 
@@ -62,9 +63,9 @@ type Job struct {
 // Running is a job as people see it.
 type Running struct {
 	ID, Title string
-	Route     routing.Route
-	State     string // in the language of the house
-	Waits     bool   // for a decision of people: nothing goes on
+	Route     routing.Route // "" for a run of a forge
+	State     string        // in the language of the house
+	Waits     bool          // for a decision of people: nothing goes on
 	Since     time.Time
 	ReplyTo   string // the message that asked for it
 }

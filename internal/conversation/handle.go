@@ -40,8 +40,11 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 // hear handles a message as it was when k was known of it; errRevised where it was changed
 // since.
 func (e *Engine) hear(ctx context.Context, x session, m channel.Message, k known) error {
-	if m.Decision != nil {
+	switch {
+	case m.Decision != nil:
 		return e.control(ctx, x, m, k, nil)
+	case m.Question != "":
+		return e.control(ctx, x, m, k, answerTo{})
 	}
 	cmd := routing.ParseCommand(m.UserText)
 	if cmd == nil {
@@ -231,6 +234,9 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	if c := e.channel(x.kind); c != nil && !e.held(ctx, x, n) && !e.behind(ctx, x, n) {
 		err := c.Post(ctx, n.post(x.ID))
 		if err == nil {
+			if ctx.Value(byItself{}) != nil {
+				e.posted(ctx, x, n.Seq)
+			}
 			return
 		}
 		e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
@@ -240,14 +246,24 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	err := x.update(ctx, func(s *State) bool {
-		if slices.Contains(s.Unposted, n.Seq) || len(s.Unposted) >= maxUnposted {
+		if !s.unposted(n.Seq) {
 			return false
 		}
-		s.Unposted = append(s.Unposted, n.Seq)
 		e.owes(ctx, x, true)
 		return true
 	})
 	if err != nil {
+		e.Log.Error(err.Error())
+	}
+}
+
+// posted notes that posts were shown.
+func (e *Engine) posted(ctx context.Context, x session, all ...int64) {
+	if err := x.update(context.WithoutCancel(ctx), func(s *State) bool {
+		before := len(s.Unposted)
+		s.Unposted = slices.DeleteFunc(s.Unposted, func(seq int64) bool { return slices.Contains(all, seq) })
+		return len(s.Unposted) < before
+	}); err != nil {
 		e.Log.Error(err.Error())
 	}
 }
@@ -370,13 +386,19 @@ func (e *Engine) postAgain(ctx context.Context, x session) {
 		e.Log.Error(err.Error())
 		return
 	}
-	var left []int64 // what is still not shown
+	shown := slices.Clone(s.Unposted) // or there is no such post
+	left := func(seq int64) { shown = slices.DeleteFunc(shown, func(n int64) bool { return n == seq }) }
+	for _, seq := range s.Unposted {
+		if len(all) == 0 || seq > all[len(all)-1].Seq { // it is being written
+			left(seq)
+		}
+	}
 	for _, n := range all {
 		switch {
-		case !slices.Contains(s.Unposted, n.Seq):
+		case !slices.Contains(s.Unposted, n.Seq), n.Role != roleAssistant:
 			continue
 		case e.held(ctx, x, n):
-			left = append(left, n.Seq)
+			left(n.Seq)
 			continue
 		}
 		if n.Job != "" && x.kind != channel.Terminal { // whoever worked on it showed no end; a terminal follows it
@@ -384,17 +406,11 @@ func (e *Engine) postAgain(ctx context.Context, x session) {
 		}
 		if err := c.Post(ctx, n.post(x.ID)); err != nil {
 			e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
-			left = append(left, n.Seq)
+			left(n.Seq)
 		}
 	}
-	if len(left) == len(s.Unposted) {
-		return
-	}
-	if err := x.update(context.WithoutCancel(ctx), func(now *State) bool {
-		now.Unposted = slices.DeleteFunc(now.Unposted, func(seq int64) bool { return slices.Contains(s.Unposted, seq) && !slices.Contains(left, seq) })
-		return true
-	}); err != nil {
-		e.Log.Error(err.Error())
+	if len(shown) > 0 {
+		e.posted(ctx, x, shown...)
 	}
 }
 
@@ -404,7 +420,7 @@ func (n *Entry) post(id string) channel.Post {
 	if key == "" {
 		key = id + "/" + strconv.FormatInt(n.Seq, 10)
 	}
-	return channel.Post{SessionID: id, ReplyTo: n.ReplyTo, Key: key, Kind: n.Kind, Text: n.Shown(), Job: n.Job, Approval: n.Approval, Failed: n.Failed}
+	return channel.Post{SessionID: id, ReplyTo: n.ReplyTo, Key: key, Kind: n.Kind, Text: n.Shown(), Job: n.Job, Approval: n.Approval, Question: n.Question, Failed: n.Failed}
 }
 
 // Post shows p to the people of a session and keeps it, but for progress: a request for
@@ -418,16 +434,17 @@ func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 		}
 		return nil
 	}
-	n := Entry{Role: roleAssistant, Kind: p.Kind, Content: p.Text, ReplyTo: p.ReplyTo, Key: p.Key, Job: p.Job, Approval: p.Approval, Control: true}
+	n := Entry{Role: roleAssistant, Kind: p.Kind, Content: p.Text, ReplyTo: p.ReplyTo, Key: p.Key, Job: p.Job, Approval: p.Approval, Question: p.Question, Control: true}
 	if p.Key != "" {
 		known, err := e.Said(p.SessionID, p.Key)
 		if err != nil || known { // what the channel did not take is shown with the next message
 			return err
 		}
 	}
+	ctx = context.WithValue(ctx, byItself{}, true)
 	n, err := e.append(ctx, x, n)
 	if err == nil {
-		e.post(context.WithValue(ctx, byItself{}, true), x, n)
+		e.post(ctx, x, n)
 	}
 	return err
 }

@@ -19,16 +19,18 @@ type People interface {
 
 // Issues begins runs of a forge, and takes answers to what they ask.
 type Issues interface {
-	// Watched is the address of a repository, owner/name, in which issues may be asked for.
-	Watched(ctx context.Context, name string) (url string, ok bool)
+	// Watched is the address of a repository, owner/name, in which issues may be asked for. It is
+	// user who wants to know.
+	Watched(ctx context.Context, user, name string) (url string, ok bool)
 	// Begin begins the run of an issue as its label would, or has the session be told of the
 	// one that goes on. run is its id, told what is said to it; the error is one that the user reads.
 	Begin(ctx context.Context, a AskedIssue) (told, run string, err error)
 	// Awaited reports whether a message is the answer to a question of a run that was put to its
 	// session, by somebody who may answer.
 	Awaited(ctx context.Context, m channel.Message) bool
-	// Answer hands such an answer on.
-	Answer(ctx context.Context, m channel.Message) (told, run string, err error)
+	// Answer hands such an answer on, or that of a button. p has what is said to it; the error is
+	// one that the user reads.
+	Answer(ctx context.Context, m channel.Message) (p channel.Post, err error)
 }
 
 // AskedIssue is an issue that somebody asked for in a conversation.
@@ -83,7 +85,7 @@ func (e *Engine) issueIn(ctx context.Context, x session, user, name string) (url
 	case ok:
 		return "", i18n.E("conversation.no_issues_here", r.Name)
 	}
-	if url, ok = e.Issues.Watched(ctx, name); !ok {
+	if url, ok = e.Issues.Watched(ctx, user, name); !ok {
 		return "", i18n.E("conversation.unknown_repository", name, e.joined(names(mine)))
 	}
 	return url, nil

@@ -47,6 +47,7 @@ type Entry struct {
 	Route    routing.Route     `json:"route,omitempty"`
 	Job      string            `json:"job_id,omitempty"`
 	Approval *channel.Approval `json:"approval,omitempty"`
+	Question *channel.Question `json:"question,omitempty"`
 	Final    bool              `json:"final,omitempty"`    // nothing more is owed to the message
 	Cut      bool              `json:"cut,omitempty"`      // the turn was stopped in the middle of it
 	Declared string            `json:"declared,omitempty"` // the line above Content that tells the route (spec/chat §8): no model sees it
@@ -150,7 +151,8 @@ func (x session) update(ctx context.Context, f func(*State) bool) error {
 }
 
 // append writes an entry as the last of the session and returns it as it was written.
-// The first one makes the session.
+// The first one makes the session. What is said without anybody asking counts as not shown
+// first: nobody would have it said again where the program ends before it is.
 func (e *Engine) append(ctx context.Context, x session, n Entry) (Entry, error) {
 	err := x.Write(ctx, func(w *contextstore.SessionWriter) error {
 		last, err := x.last()
@@ -166,10 +168,30 @@ func (e *Engine) append(ctx context.Context, x session, n Entry) (Entry, error) 
 			if err := e.know(w, x, n); err != nil {
 				return err
 			}
+		} else if ctx.Value(byItself{}) != nil {
+			s, err := x.state()
+			if err != nil {
+				return err
+			}
+			if s.unposted(n.Seq) {
+				if err := w.Replace(stateFile, s); err != nil {
+					return err
+				}
+				e.owes(ctx, x, true)
+			}
 		}
 		return w.Append(messagesFile, n)
 	})
 	return n, err
+}
+
+// unposted notes that a post is not shown, and reports whether that is new.
+func (s *State) unposted(seq int64) bool {
+	if slices.Contains(s.Unposted, seq) || len(s.Unposted) >= maxUnposted {
+		return false
+	}
+	s.Unposted = append(s.Unposted, seq)
+	return true
 }
 
 // know notes in the session's state what an entry of a person shows of it.

@@ -1,11 +1,13 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -284,6 +286,46 @@ func TestChannelIsAway(t *testing.T) {
 	h.saw("/chat b", "answer: one", "answer: two")
 	if got := h.stateNow().Unposted; len(got) > 0 || h.stage.posts[0].ReplyTo != "m1" {
 		t.Error(got)
+	}
+}
+
+// fatal is a channel within whose Post the program ends.
+type fatal struct{ *stage }
+
+func (f fatal) Post(context.Context, channel.Post) error {
+	runtime.Goexit()
+	return nil
+}
+
+// What was on record, and not shown when the program ended, is shown by the next one, once.
+func TestEndsBeforeAPostIsShown(t *testing.T) {
+	t.Parallel()
+	for kind, id := range map[channel.Kind]string{channel.Terminal: "", channel.Slack: "slack:T1:C1:1"} {
+		h := open(t, i18n.English, kind)
+		p := channel.Post{SessionID: cmp.Or(id, h.id), Key: "run-1/question/ask1", Kind: channel.Notice, Job: "run-1", Text: "Which color?", Question: &channel.Question{ID: "run-1/question/ask1", Choices: []string{"red"}}}
+		h.Add(fatal{&stage{kind: kind}})
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = h.Post(t.Context(), p)
+		}()
+		<-ended
+		h.Add(h.stage)
+		for range 2 {
+			if err := h.Post(t.Context(), p); err != nil { // it is on record
+				t.Fatal(err)
+			}
+			h.PostOwed(t.Context(), p.SessionID)
+		}
+		var shown []channel.Post
+		for _, s := range h.stage.posts {
+			if s.Kind == channel.Notice {
+				shown = append(shown, s)
+			}
+		}
+		if len(shown) != 1 || shown[0].Key != p.Key || shown[0].Question == nil || shown[0].Question.Choices[0] != "red" {
+			t.Errorf("%s: %+v", kind, h.stage.posts)
+		}
 	}
 }
 

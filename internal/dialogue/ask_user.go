@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"toritsugi/internal/broker"
@@ -51,11 +53,9 @@ func (t askUser) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 	if text == "" {
 		return tool.Failf("The question is empty."), nil
 	}
-	for _, o := range in.Options {
-		text += "\n- " + progress.OneLine(o)
-	}
 	// Masked before it is cut: the filter does not recognise half a secret.
-	q := planning.Question{Questions: []string{progress.Head(t.d.run.Store.Redact(text), maxAnswer)}}
+	q := planning.Question{Options: t.d.options(in.Options)}
+	q.Questions = []string{progress.Head(t.d.run.Store.Redact(text+numbered(q.Options)), maxAnswer)}
 	if a := progress.OneLine(t.d.run.Store.Redact(in.Assumption)); a != "" {
 		q.Assume = []string{progress.Cut(a, 100)}
 	}
@@ -71,6 +71,37 @@ func (t askUser) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 		return tool.Text("Nobody answered in time. Take the reading that does the least harm" + assumed(q) + ", go on, and state it as an assumption in your result."), nil
 	}
 	return tool.Text(fmt.Sprintf("%s answered:\n%s", cmp.Or(a.By, "Somebody"), a.Text)), nil
+}
+
+// maxOption is how long a choice is, in runes.
+const maxOption = 300
+
+// options are the choices of a question, masked, each on a line.
+func (d *Dialogue) options(all []string) (some []string) {
+	for _, o := range all {
+		if o = progress.OneLine(d.run.Store.Redact(broker.Visible(o))); o != "" {
+			some = append(some, progress.Cut(o, maxOption))
+		}
+	}
+	return some
+}
+
+// numbered lists choices below a question.
+func numbered(options []string) string {
+	var b strings.Builder
+	for i, o := range options {
+		fmt.Fprintf(&b, "\n%d. %s", i+1, o)
+	}
+	return b.String()
+}
+
+// Chosen is the choice that an answer names by its number, else the answer.
+func Chosen(choices []string, answer string) string {
+	text := strings.TrimSpace(answer)
+	if n, err := strconv.Atoi(strings.TrimSuffix(text, ".")); err == nil && n > 0 && n <= len(choices) && !slices.Contains(choices, text) {
+		return choices[n-1]
+	}
+	return answer
 }
 
 // tooManyError says that as many questions were asked as there may be.

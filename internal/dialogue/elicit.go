@@ -21,7 +21,16 @@ import (
 // mcp.Options has it: in the server's words, said to be its words. An answer is for
 // that call alone; the same question of another call is another one.
 func (d *Dialogue) Elicit(ctx context.Context, e mcp.Elicitation) (string, error) {
-	q := planning.Question{Questions: []string{progress.Head(d.run.Store.Redact(elicitation(d.run.Lang, e)), maxAnswer)}, Call: tool.CallID(ctx)}
+	q := planning.Question{Call: tool.CallID(ctx)}
+	text := elicitation(d.run.Lang, e)
+	switch len(e.Fields) {
+	case 0:
+		q.Options = []string{d.run.Lang.T("agent.yes"), d.run.Lang.T("agent.no")}
+	case 1:
+		q.Options = d.options(e.Fields[0].Options)
+		text += numbered(q.Options)
+	}
+	q.Questions = []string{progress.Head(d.run.Store.Redact(text), maxAnswer)}
 	sum := sha256.Sum256([]byte(q.Call + "\x00" + q.Questions[0]))
 	q.ID = ownQuestion + "-" + hex.EncodeToString(sum[:6])
 	_, a, err := d.pose(ctx, q)

@@ -109,7 +109,8 @@ func (d *Dialogue) Ask(ctx context.Context, q planning.Question) (planning.Answe
 	switch until := known.Deadline.Add(max(put.Sub(known.AskedAt.Time), 0)); {
 	case len(replies) > 0:
 		a.By, a.Text = joined(d.run.Lang, replies)
-		a.Text = progress.Head(d.run.Store.Redact(a.Text), maxAnswer)
+		a.Text = Chosen(known.Options, progress.Head(d.run.Store.Redact(a.Text), maxAnswer))
+		a.At = contextstore.Time{Time: replies[0].Created}
 		d.inbox = append(d.inbox, replies...) // the model reads them in people's own words
 	case d.Asking == nil, !known.Deadline.IsZero() && !d.run.Now().Before(until):
 		a.TimedOut = true
@@ -182,7 +183,7 @@ func (d *Dialogue) replies(ctx context.Context, q planning.Question) (all []forg
 	n := 0
 	_, err = answersFile.Each(d.run.Ledger.Dir(), func(a reply) {
 		n++
-		if a.ID == q.ID {
+		if a.ID == q.ID && (a.Message == "" || len(all) == 0) { // in conversations the first one counts
 			all = append(all, forge.Comment{ID: fmt.Sprintf("%s%d", localAnswer, n), Body: a.Text, Author: forge.Person{Login: a.By}, Created: a.At.Time, Edited: a.At.Time})
 		}
 	})
@@ -318,32 +319,54 @@ func AnswerOverdue(ctx context.Context, store *contextstore.Store, now time.Time
 	return !slices.ContainsFunc(owed, asking), err
 }
 
-// Reply is what somebody answers. Session and Message say where, if that was in a conversation.
+// Reply is what somebody answers. Question is which, "" for the one that the run waits for an
+// answer to; Session and Message say where, if that was in a conversation.
 type Reply struct {
+	Question         string
 	By, Text         string
 	At               time.Time
 	Session, Message string
 }
 
-// Answer puts down what somebody answers to the question that a run waits for; it
-// is on disk when it returns. ok is false where the run waits for none.
+// Answer puts down what somebody answers to a question that a run waits for; it
+// is on disk when it returns. ok is false where the run waits for none, or, of what was said in
+// a conversation, where somebody else was first.
 func Answer(store *contextstore.Store, uuid string, r Reply) (q planning.Question, ok bool, err error) {
 	v, err := store.View(uuid)
 	if err != nil {
 		return q, false, err
 	}
-	if q, ok, err = Pending(v.Dir); err != nil || !ok {
-		return q, ok, err
+	if q, ok, err = Pending(v.Dir); err != nil || !ok || r.Question != "" && r.Question != q.ID {
+		return q, false, err
 	}
-	return q, true, answersFile.Append(store, v.Dir, reply{ID: q.ID, By: r.By, At: contextstore.Time{Time: r.At}, Text: r.Text, Session: r.Session, Message: r.Message}, true)
+	err = answersFile.Append(store, v.Dir, reply{ID: q.ID, By: r.By, At: contextstore.Time{Time: r.At}, Text: r.Text, Session: r.Session, Message: r.Message}, true)
+	if err != nil || r.Message == "" {
+		return q, err == nil, err
+	}
+	first, err := firstReplies(v.Dir)
+	return q, err == nil && first[q.ID].Session == r.Session && first[q.ID].Message == r.Message, err
+}
+
+// firstReplies are the first answers of tori answer or a conversation, by question.
+func firstReplies(dir string) (map[string]reply, error) {
+	first := map[string]reply{}
+	_, err := answersFile.Each(dir, func(a reply) {
+		if _, known := first[a.ID]; !known {
+			first[a.ID] = a
+		}
+	})
+	if err != nil {
+		err = fmt.Errorf("read what was answered: %w", err)
+	}
+	return first, err
 }
 
 // Exchange is a question of a run with what came of it.
 type Exchange struct {
 	planning.Question
 	Answer *planning.Answer // nil while nothing did
-	// Sessions are the conversations in which it was answered, by the messages that did.
-	Sessions map[string]string
+	// First is what tori answer or a conversation answered first; nil while none did.
+	First *Reply
 }
 
 // Exchanges are the questions of the run of a context, the oldest first.
@@ -352,20 +375,15 @@ func Exchanges(dir string) (all []Exchange, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what was asked: %w", err)
 	}
-	said := map[string]map[string]string{}
-	if _, err := answersFile.Each(dir, func(a reply) {
-		if a.Message == "" {
-			return
-		}
-		if said[a.ID] == nil {
-			said[a.ID] = map[string]string{}
-		}
-		said[a.ID][a.Message] = a.Session
-	}); err != nil {
-		return nil, fmt.Errorf("read what was answered: %w", err)
+	first, err := firstReplies(dir)
+	if err != nil {
+		return nil, err
 	}
 	for _, one := range q.all {
-		x := Exchange{Question: one, Sessions: said[one.ID]}
+		x := Exchange{Question: one}
+		if r, answered := first[one.ID]; answered {
+			x.First = &Reply{Question: r.ID, By: r.By, Text: r.Text, At: r.At.Time, Session: r.Session, Message: r.Message}
+		}
 		if a, over := q.answers[one.ID]; over {
 			x.Answer = &a
 		}

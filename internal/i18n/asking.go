@@ -18,6 +18,8 @@ func askingTexts() map[string]text {
 		"agent.elicit_type_integer":       {"whole number", "整数"},
 		"agent.elicit_type_number":        {"number", "数値"},
 		"agent.elicit_type_boolean":       {"yes or no", "はい / いいえ"},
+		"agent.yes":                       {"yes", "はい"},
+		"agent.no":                        {"no", "いいえ"},
 		"agent.elicit_yes":                {"Answer yes or no.", "「はい」か「いいえ」で回答してください。"},
 		"agent.elicit_value":              {"Answer with the value alone, or with decline.", "値だけを回答してください。断る場合は「拒否」と回答してください。"},
 		"agent.elicit_lines":              {"Answer with a line `name: value` for each, or with decline.", "項目ごとに 1 行ずつ「名前: 値」の形で回答してください。断る場合は「拒否」と回答してください。"},

@@ -26,6 +26,7 @@ func jobTexts() map[string]text {
 		"job.status_queued":            {"waiting to begin", "開始待ち"},
 		"job.status_running":           {"at work", "作業中"},
 		"job.status_paused":            {"paused", "一時停止中"},
+		"job.status_asks":              {"waiting for an answer", "回答待ち"},
 		"job.status_awaiting_approval": {"waiting for a decision", "承認待ち"},
 		"job.status_completed":         {"done", "完了"},
 		"job.status_stopped":           {"ended", "終了"},

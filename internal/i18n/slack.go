@@ -35,6 +35,13 @@ func slackTexts() map[string]text {
 
 		"slack.approve":     {"Approve", "承認"},
 		"slack.deny":        {"Deny", "却下"},
+		"slack.in_words":    {"Answer in words", "文章で回答"},
+		"slack.form":        {"Answer", "回答"},
+		"slack.form_answer": {"Your answer", "回答内容"},
+		"slack.form_send":   {"Send", "送信"},
+		"slack.form_close":  {"Cancel", "キャンセル"},
+		"slack.no_form":     {"The form could not be opened: please answer here in words.", "入力画面を開けませんでした。ここに文章で回答してください。"},
+		"slack.copied":      {"This is a copy. Buttons count only in the message that they were put in.", "これは写しです。ボタンは元のメッセージでだけ有効です。"},
 		"slack.superseded":  {"%s: a newer request stands below.", "%s: 新しい承認要求が下にあります。"},
 		"slack.more_files":  {"and %d more files; the diff has all of them", "ほか %d ファイル。すべて差分にあります"},
 		"slack.cut_request": {"The request is too long to show whole here, so it has no buttons; tori approvals shows and decides it.", "長すぎて全体を表示できないため、ボタンはありません。tori approvals で確認し、決定してください。"},

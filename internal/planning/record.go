@@ -124,6 +124,7 @@ type ScanRecord struct {
 type Question struct {
 	ID        string            `json:"question_id"`
 	Questions []string          `json:"questions"`
+	Options   []string          `json:"options,omitempty"`             // answers to pick from; others are good, too
 	Assume    []string          `json:"assumptions_to_make,omitempty"` // what holds without an answer
 	Confirm   bool              `json:"confirm,omitempty"`             // whether a replanning shall be done
 	Call      string            `json:"call,omitempty"`                // that is made again with the answer: a server of tools asks (tool.CallID)
@@ -137,6 +138,8 @@ type Answer struct {
 	By       string `json:"by,omitempty"` // who answered
 	Text     string `json:"answer"`
 	TimedOut bool   `json:"timed_out,omitempty"` // nobody answered: what was to be assumed holds
+
+	At contextstore.Time `json:"at,omitzero"` // of the first answer
 }
 
 // part is a payload that an entry can hold: its type, the field of the line in which

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"toritsugi/internal/channel"
 )
@@ -102,6 +103,9 @@ type Fixture struct {
 	// Decide has the person decide about the proposal that was shown last, with a
 	// button or a key. nil where the member has none, only commands.
 	Decide func(grant bool)
+	// Press has the person press the nth button, from 1, of the question that was shown last. nil
+	// where the member has none: people write the number.
+	Press func(n int)
 	// Shown is all that the person sees or has seen, when nothing more is on its way.
 	Shown func() string
 }
@@ -125,6 +129,7 @@ func Conformance(t *testing.T, bubble func(*testing.T, func(*testing.T)), open f
 		"order within a session":     order,
 		"an answer while written":    streamed,
 		"request and decided":        requested,
+		"question and its answer":    asked,
 		"nothing steers":             badBytes,
 		"a context that has ended":   cancelled,
 		"what a message carries":     carried,
@@ -215,6 +220,33 @@ func requested(t *testing.T, open func(*testing.T, *Handler) Fixture) {
 	granted.Status = "granted"
 	post(t, f, channel.Post{Key: "d1", Kind: channel.Decided, Job: p.Job, Text: "applied as one commit", Approval: &granted})
 	if s := f.Shown(); !strings.Contains(s, "applied as one commit") {
+		t.Errorf("%s", s)
+	}
+}
+
+func asked(t *testing.T, open func(*testing.T, *Handler) Fixture) {
+	h := &Handler{}
+	f := open(t, h)
+	q := channel.Question{ID: "run-1/question/ask1", Text: "> Which color?\n> 1. a red that ends\n> 2. the green of the old logo, as it was", Choices: []string{"a red that ends", "the green of the old logo, as it was"}}
+	p := channel.Post{Key: q.ID, Kind: channel.Notice, Job: "run-1", Text: "The run asks:\n\n" + q.Text, Question: &q}
+	post(t, f, p)
+	post(t, f, p)
+	if s := f.Shown(); strings.Count(s, "Which color?") != 1 || !strings.Contains(s, "2. the green of the old logo") {
+		t.Errorf("%s", s)
+	}
+	if f.Press != nil {
+		f.Press(2)
+		told := h.Told()
+		if len(told) != 1 || told[0].Question != q.ID || told[0].UserText != "2" || told[0].SessionID != f.Session || told[0].Decision != nil || told[0].ID == "" || !strings.HasPrefix(told[0].User, string(f.Channel.Kind())+":") {
+			t.Fatalf("%+v", told)
+		}
+	}
+	over := q
+	over.Over, over.By, over.At = true, "github:hanako", time.Unix(1700000000, 0)
+	for range 2 {
+		post(t, f, channel.Post{Key: q.ID + "/answered", Kind: channel.Notice, Job: "run-1", Text: "hanako answered: green", Question: &over})
+	}
+	if s := f.Shown(); strings.Count(s, "hanako answered: green") != 1 {
 		t.Errorf("%s", s)
 	}
 }

@@ -158,6 +158,8 @@ func TestConformance(t *testing.T) {
 							i++
 						}
 						r.happen(v.happens("P1", "postback", "user:U1", map[string]any{"postback": map[string]any{"data": v.presses[i].data}}))
+					}, Press: func(n int) {
+						r.happen(v.happens("P1", "postback", "user:U1", map[string]any{"postback": map[string]any{"data": v.presses[n-1].data}}))
 					}, Shown: v.all}
 			})
 		})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,11 +95,35 @@ func (l *Line) messages(p channel.Post) (all []messaging_api.MessageInterface) {
 		all = append(all, textMessage(part, quote))
 		quote = ""
 	}
+	if q := p.Question; q != nil && !q.Over && len(q.Choices) > 0 && len(all) > 0 {
+		all[len(all)-1].(*messaging_api.TextMessage).QuickReply = choices(q)
+	}
 	return all
 }
 
 func textMessage(text, quote string) *messaging_api.TextMessage {
 	return &messaging_api.TextMessage{Text: text, QuoteToken: quote}
+}
+
+const (
+	maxChoices = 13  // buttons of a message
+	maxLabel   = 20  // units of what one shows
+	maxSays    = 300 // units of what it says in the chat
+)
+
+// choices are buttons that answer a question; LINE takes them away with the next message.
+func choices(q *channel.Question) *messaging_api.QuickReply {
+	var r messaging_api.QuickReply
+	for n, c := range q.Choices[:min(len(q.Choices), maxChoices)] {
+		c = plainLine(c)
+		label := c
+		if end := hard(c, maxLabel, 0); end < len(c) {
+			label = c[:hard(c, maxLabel-1, 0)] + "…"
+		}
+		data := url.Values{fieldAct: {actAnswer}, fieldQuestion: {q.ID}, fieldChoice: {strconv.Itoa(n + 1)}}
+		r.Items = append(r.Items, messaging_api.QuickReplyItem{Type: "action", Action: &messaging_api.PostbackAction{Label: label, Data: data.Encode(), DisplayText: c[:hard(c, maxSays, 0)]}})
+	}
+	return &r
 }
 
 // quote is the token by which a post quotes the message that it answers, "" for none.

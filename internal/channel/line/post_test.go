@@ -254,6 +254,28 @@ func TestProgressIsShownOnce(t *testing.T) {
 	}
 }
 
+// A label holds what LINE allows; the text numbers the choices in full. What became of a question has no
+// buttons.
+func TestChoices(t *testing.T) {
+	r := setUp(t, nil)
+	q := channel.Question{ID: "0190f7a0-aaaa-bbbb-cccc-0123456789ab/question/ask1", Choices: []string{"はい", "古いロゴの緑色をそのまま使って、見出しにも使う", strings.Repeat("x", 400)}}
+	r.post(channel.Post{SessionID: user, Key: "k1", Kind: channel.Notice, Text: strings.Repeat("a long question. ", 400), Question: &q})
+	if n := len(r.v.presses); n != 3 || len(r.v.shown) != 2 {
+		t.Fatalf("%d buttons, %d messages", n, len(r.v.shown))
+	}
+	if p := r.v.presses; p[0].label != "はい" || p[1].label != "古いロゴの緑色をそのまま使って、見出し…" {
+		t.Errorf("%+v", p)
+	}
+	if question, choice := chosen(r.v.presses[1].data); question != q.ID || choice != "2" {
+		t.Error(question, choice)
+	}
+	q.Over = true
+	r.post(channel.Post{SessionID: user, Key: "k2", Kind: channel.Notice, Text: "answered", Question: &q})
+	if len(r.v.presses) != 3 {
+		t.Errorf("%+v", r.v.presses)
+	}
+}
+
 func TestRequests(t *testing.T) {
 	p := channeltest.Proposal(user)
 	p.Approval.Commands = nil

@@ -44,7 +44,8 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 	m := channel.Message{Channel: channel.LINE, SessionID: e.session(), Raw: in.Body, ReceivedAt: in.ReceivedAt, ID: e.Message.ID, User: "line:" + e.Source.UserID}
 	if e.Type == "postback" {
 		m.ID = e.ID
-		if m.Decision = decision(e.Postback.Data); m.Decision == nil {
+		m.Question, m.UserText = chosen(e.Postback.Data)
+		if m.Decision = decision(e.Postback.Data); m.Decision == nil && m.Question == "" {
 			l.opt.Log.Warn("LINE: a button is none of ours", "session_id", m.SessionID)
 			return nil
 		}
@@ -144,12 +145,25 @@ func (l *Line) content(ctx context.Context, in *message, m *channel.Message) err
 
 // The fields of a button's postback.
 const (
-	fieldAct  = "act" // actGrant or actDeny
+	fieldAct  = "act" // actGrant, actDeny or actAnswer
 	fieldJob  = "job"
 	fieldHash = "hash"
 	actGrant  = "approve"
 	actDeny   = "deny"
+
+	fieldQuestion = "question"
+	fieldChoice   = "choice" // its number, from 1
+	actAnswer     = "answer"
 )
+
+// chosen reads what a button of a question says: the question, "" where it is none, and the
+// number of the choice.
+func chosen(data string) (question, choice string) {
+	if v, err := url.ParseQuery(data); err == nil && v.Get(fieldAct) == actAnswer && v.Get(fieldChoice) != "" {
+		return v.Get(fieldQuestion), v.Get(fieldChoice)
+	}
+	return "", ""
+}
 
 // decision reads what a button of a proposal says, nil where it is none.
 func decision(data string) *channel.Decision {

@@ -223,7 +223,16 @@ func (v *vendor) say(w http.ResponseWriter, to string, all []map[string]any) {
 func (v *vendor) message(m map[string]any) string {
 	switch m["type"] {
 	case "text":
-		v.only(m, "type text quoteToken")
+		v.only(m, "type text quoteToken quickReply")
+		if q, has := m["quickReply"].(map[string]any); has {
+			all, _ := q["items"].([]any)
+			if len(all) < 1 || len(all) > 13 {
+				v.t.Errorf("%d quick replies", len(all))
+			}
+			for _, in := range all {
+				v.action(in.(map[string]any)["action"])
+			}
+		}
 		return v.text(m["text"], 5000)
 	case "flex":
 		v.only(m, "type altText contents")
@@ -287,26 +296,31 @@ func (v *vendor) component(x any) string {
 		return v.text(c["text"], 2000)
 	case "button":
 		v.only(c, "type action style height flex scaling")
-		a, _ := c["action"].(map[string]any)
-		label := v.text(a["label"], 20)
-		switch a["type"] {
-		case "postback":
-			v.only(a, "type label data displayText")
-			v.text(a["displayText"], 300)
-			v.presses = append(v.presses, press{label, v.text(a["data"], 300)})
-		case "uri":
-			v.only(a, "type label uri")
-			if u, err := url.Parse(v.text(a["uri"], 1000)); err != nil || u.Scheme != "https" {
-				v.t.Errorf("%v", a["uri"])
-			}
-			return "[" + label + "](" + a["uri"].(string) + ")"
-		default:
-			v.t.Errorf("an action %v", a["type"])
-		}
-		return "[" + label + "]"
+		return v.action(c["action"])
 	}
 	v.t.Errorf("a component %v", c["type"])
 	return ""
+}
+
+// action checks what a button does and returns what it shows.
+func (v *vendor) action(x any) string {
+	a, _ := x.(map[string]any)
+	label := v.text(a["label"], 20)
+	switch a["type"] {
+	case "postback":
+		v.only(a, "type label data displayText")
+		v.text(a["displayText"], 300)
+		v.presses = append(v.presses, press{label, v.text(a["data"], 300)})
+	case "uri":
+		v.only(a, "type label uri")
+		if u, err := url.Parse(v.text(a["uri"], 1000)); err != nil || u.Scheme != "https" {
+			v.t.Errorf("%v", a["uri"])
+		}
+		return "[" + label + "](" + a["uri"].(string) + ")"
+	default:
+		v.t.Errorf("an action %v", a["type"])
+	}
+	return "[" + label + "]"
 }
 
 // all is everything that people see.

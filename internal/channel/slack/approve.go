@@ -140,33 +140,41 @@ func moment(unix int64, otherwise string) string {
 	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time}|%s>", unix, escape(otherwise))
 }
 
-// decided puts what became of a request in its place, with who and when, and without its
-// buttons. In a thread that has no such request it is said.
+// decided puts what became of a request in its place.
 func (s *Slack) decided(ctx context.Context, at place, p channel.Post) error {
+	a := p.Approval
+	text := fmt.Sprintf("*%s*\n`%s`\n%s", strings.ReplaceAll(escape(clean(a.Title)), "*", ""), escape(clean(a.Job)), mrkdwn(p.Text))
+	return s.replace(ctx, at, latestKey(at, p.Job), p, text, a.Approver, a.DecidedAt)
+}
+
+// replace puts a text in the place of what was said by a key, with who and when, and without its
+// buttons. In a thread in which that was not said, the post is.
+func (s *Slack) replace(ctx context.Context, at place, key string, p channel.Post, text, by string, when time.Time) error {
 	old := s.mayBeOld(at, p.ReplyTo)
 	leave, err := s.lines.Enter(ctx, at.channel+":"+at.thread)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	ts, ok := s.told(latestKey(at, p.Job))
+	ts, ok := s.told(key)
 	if !ok && old {
 		if err := s.lookBack(ctx, at); err != nil {
 			return err
 		}
-		ts, ok = s.told(latestKey(at, p.Job))
+		ts, ok = s.told(key)
 	}
 	if !ok {
 		return s.saying(ctx, at, p.Key, parts(p.Text), old)
 	}
-	a := p.Approval
-	text := fmt.Sprintf("*%s*\n`%s`\n%s", strings.ReplaceAll(escape(clean(a.Title)), "*", ""), escape(clean(a.Job)), mrkdwn(p.Text))
-	if a.Approver != "" {
-		who := escape(clean(a.Approver))
-		if user, here := strings.CutPrefix(a.Approver, string(channel.Slack)+":"); here {
+	if by != "" {
+		who := escape(clean(by))
+		if user, here := strings.CutPrefix(by, string(channel.Slack)+":"); here {
 			who = "<@" + escape(clean(user)) + ">"
 		}
-		text += "\n" + who + " · " + moment(a.DecidedAt.Unix(), a.DecidedAt.UTC().Format("2006-01-02 15:04 MST"))
+		text += "\n" + who
+		if !when.IsZero() {
+			text += " · " + moment(when.Unix(), when.UTC().Format("2006-01-02 15:04 MST"))
+		}
 	}
 	text = short(text, maxShown)
 	err = s.rewrite(ctx, at, ts, part{text: text, blocks: sections(text)}, s.api.call)

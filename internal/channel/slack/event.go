@@ -23,7 +23,7 @@ const maxID = 128
 // body is what is kept of what Slack sent: an event, an interaction or a slash command. What
 // is not needed is not kept, such as tokens, and addresses to answer at that hold one.
 type body struct {
-	Type    string   `json:"type,omitempty"` // event_callback, block_actions, message_action
+	Type    string   `json:"type,omitempty"` // event_callback, block_actions, message_action, view_submission
 	EventID string   `json:"event_id,omitempty"`
 	Event   *message `json:"event,omitempty"`
 
@@ -34,6 +34,8 @@ type body struct {
 	Message    *message  `json:"message,omitempty"`
 	Container  *held     `json:"container,omitempty"`
 	Actions    []pressed `json:"actions,omitempty"`
+	View       *form     `json:"view,omitempty"`
+	TriggerID  string    `json:"trigger_id,omitempty"` // of a press: good for three seconds
 
 	// Of a slash command.
 	Command   string `json:"command,omitempty"`
@@ -56,6 +58,26 @@ type pressed struct {
 	ActionID string `json:"action_id,omitempty"`
 	BlockID  string `json:"block_id,omitempty"`
 	Value    string `json:"value,omitempty"`
+}
+
+// form is one that somebody sent.
+type form struct {
+	CallbackID string `json:"callback_id,omitempty"`
+	Metadata   string `json:"private_metadata,omitempty"` // which only the app sets
+	State      struct {
+		Values map[string]map[string]struct { // by block and action
+			Value string `json:"value,omitempty"`
+		} `json:"values"`
+	} `json:"state"`
+}
+
+// place is where a button was pressed.
+func (b *body) place() place {
+	p := place{b.Container.ChannelID, b.Container.ThreadTS}
+	if p.thread == "" {
+		p.thread = b.Message.ThreadTS
+	}
+	return p
 }
 
 // message is a message, or an event about one.
@@ -128,10 +150,13 @@ func (s *Slack) eventOf(raw []byte, at time.Time) (e channel.Event, ok bool, err
 		if e.Queue != "" && s.opt.AtOnce(strings.TrimLeft(leading().ReplaceAllString(b.Event.Text, ""), " ")) {
 			e.Queue = ""
 		}
-	case b.Command != "", b.Type == "message_action", b.Type == "block_actions":
-		// The id that opens a dialog is good for three seconds, and the only one there is.
+	case b.Command != "", b.Type == "message_action", b.Type == "block_actions", b.Type == "view_submission" && b.View != nil:
+		// The id that opens a dialog is the only one there is.
 		sum := sha256.Sum256([]byte(head.TriggerID))
 		e.ID, ok = "trigger."+hex.EncodeToString(sum[:12]), head.TriggerID != ""
+		if b.Type != "block_actions" {
+			b.TriggerID = ""
+		}
 	default:
 		return e, false, nil
 	}

@@ -35,6 +35,7 @@ var arguments = map[string]string{
 	"chat.update":                  "channel* ts* text|blocks* unfurl_links unfurl_media",
 	"chat.delete":                  "channel* ts*",
 	"views.publish":                "user_id* view* hash",
+	"views.open":                   "trigger_id* view*",
 	"reactions.add":                "channel* name* timestamp*",
 	"conversations.replies":        "channel* ts* oldest limit cursor include_all_metadata",
 	"conversations.history":        "channel* oldest limit cursor include_all_metadata",
@@ -78,6 +79,7 @@ type fake struct {
 	homes     []string // views that were published
 	renewed   int      // how often tokens were renewed; while rotates, the bot token is that of freshToken
 	rotates   bool
+	forms     []string // views that were opened
 }
 
 // freshToken and freshRefresh are the tokens behind the n-th renewal.
@@ -252,7 +254,7 @@ func (f *fake) checkBlocks(raw string) {
 			f.t.Errorf("a block that Slack does not take: %+v", b)
 		}
 		for _, e := range b.Elements { // docs.slack.dev/reference/block-kit/block-elements/button-element
-			if e.Type != "button" || e.Text.Type != "plain_text" || e.Text.Text == "" || len([]rune(e.Text.Text)) > 75 || len(e.ActionID) > 255 || len(e.Value) > 2000 || e.Style != "primary" && e.Style != "danger" {
+			if e.Type != "button" || e.Text.Type != "plain_text" || e.Text.Text == "" || len([]rune(e.Text.Text)) > 75 || len(e.ActionID) > 255 || len(e.Value) > 2000 || e.Style != "primary" && e.Style != "danger" && e.Style != "" {
 				f.t.Errorf("a button that Slack does not take: %+v", e)
 			}
 		}
@@ -304,6 +306,31 @@ func (f *fake) do(c call) string {
 		}
 		f.checkBlocks(string(view.Blocks))
 		f.homes = append(f.homes, c.args.Get("user_id")+" "+string(view.Blocks))
+	case "views.open": // docs.slack.dev/reference/views/modal-views
+		var view struct {
+			Type                 string
+			CallbackID           string `json:"callback_id"`
+			Metadata             string `json:"private_metadata"`
+			Title, Submit, Close struct{ Type, Text string }
+			Blocks               []struct {
+				Type, BlockID string
+				Label         struct{ Type, Text string }
+				Element       struct {
+					Type      string
+					MaxLength int `json:"max_length"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(c.args.Get("view")), &view); err != nil || view.Type != "modal" || len(view.Metadata) > 3000 || len(view.CallbackID) > 255 || len(view.Blocks) != 1 ||
+			view.Blocks[0].Type != "input" || view.Blocks[0].Label.Text == "" || view.Blocks[0].Element.Type != "plain_text_input" || view.Blocks[0].Element.MaxLength > 3000 {
+			f.t.Errorf("%v: %s", err, c.args.Get("view"))
+		}
+		for _, t := range []struct{ Type, Text string }{view.Title, view.Submit, view.Close} {
+			if t.Type != "plain_text" || t.Text == "" || len([]rune(t.Text)) > 24 {
+				f.t.Errorf("%+v", t)
+			}
+		}
+		f.forms = append(f.forms, c.args.Get("trigger_id")+" "+view.CallbackID+" "+view.Metadata)
 	case "auth.test":
 		return answer(map[string]any{"team_id": "T1", "user_id": bot, "bot_id": "BBOT", "team": "Acme", "user": "tori", "url": "https://acme.slack.com/"})
 	case "apps.connections.open":

@@ -19,7 +19,7 @@ import (
 // scopes are those that a method or an event needs, by Slack's description of them. A method of
 // the app token needs connections:write, which no manifest has.
 var scopes = map[string][]string{
-	"auth.test": nil, "views.publish": nil, homeOpened: nil, "apps.connections.open": nil,
+	"auth.test": nil, "views.publish": nil, "views.open": nil, homeOpened: nil, "apps.connections.open": nil,
 	"chat.postMessage": {"chat:write"}, "chat.update": {"chat:write"}, "chat.delete": {"chat:write"},
 	"reactions.add":                {"reactions:write"},
 	"conversations.replies":        {"channels:history", "groups:history", "im:history", "mpim:history"},

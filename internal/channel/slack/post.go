@@ -88,6 +88,10 @@ func (s *Slack) post(ctx context.Context, p channel.Post) error {
 		return s.request(ctx, at, p)
 	case p.Kind == channel.Decided && p.Approval != nil:
 		return s.decided(ctx, at, p)
+	case p.Question != nil && p.Question.Over:
+		return s.settled(ctx, at, p)
+	case p.Question != nil:
+		return s.asks(ctx, at, p)
 	}
 	return s.say(ctx, at, p.Key, parts(p.Text), s.mayBeOld(at, p.ReplyTo))
 }

@@ -43,6 +43,8 @@ func (s *Slack) Receive(ctx context.Context, e channel.Event, h channel.EventHan
 		return r.command(ctx, b)
 	case b.Type == "block_actions":
 		return r.pressed(ctx, b)
+	case b.Type == "view_submission" && b.View != nil:
+		return r.sent(ctx, b)
 	case b.Type == "message_action" && b.CallbackID == workOnThis:
 		return r.shortcut(ctx, b)
 	case b.Event == nil:
@@ -166,20 +168,27 @@ func (r receipt) changed(ctx context.Context, m *message) error {
 	return r.h.Revise(ctx, out)
 }
 
-// pressed hands on a decision. A button counts only where its request was put: a message
-// that was forwarded has it too, and a block of the same name may come from anywhere.
+// pressed hands on a decision or an answer. A button counts only where it was put: a message
+// that was forwarded has it too, whose reader is told so, once for a copy; and a block of the
+// same name may come from anywhere.
 func (r receipt) pressed(ctx context.Context, b body) error {
-	if b.User == nil || b.Message == nil || b.Container == nil || !r.s.opt.Allowed(b.User.ID) || !r.me.own(b.Message) {
+	if b.User == nil || b.Message == nil || b.Container == nil || !r.s.opt.Allowed(b.User.ID) {
 		return nil
 	}
-	p := place{b.Container.ChannelID, b.Container.ThreadTS}
-	if p.thread == "" {
-		p.thread = b.Message.ThreadTS
-	}
-	session := r.me.session(p)
+	session := r.me.session(b.place())
 	for _, a := range b.Actions {
+		what, where, _ := strings.Cut(a.BlockID, ":")
+		if what += ":"; what != buttonsOf("") && what != choicesOf("") {
+			continue
+		}
+		if where != session || !r.me.own(b.Message) {
+			return r.note(ctx, b, "copy/"+b.Container.MessageTS, r.s.opt.Lang.T("slack.copied"))
+		}
+		if what == choicesOf("") {
+			return r.answers(ctx, b, session, a)
+		}
 		job, hash, ok := strings.Cut(a.Value, " ")
-		if !ok || a.BlockID != buttonsOf(session) || a.ActionID != "approve" && a.ActionID != "deny" {
+		if !ok || a.ActionID != "approve" && a.ActionID != "deny" {
 			continue
 		}
 		return r.h.Handle(ctx, channel.Message{Channel: channel.Slack, SessionID: session, ID: r.e.ID, User: string(channel.Slack) + ":" + b.User.ID, Raw: r.e.Body, ReceivedAt: r.e.ReceivedAt,

@@ -140,7 +140,9 @@ func (r *rig) envelope(event map[string]any) string {
 func (r *rig) interact(payload map[string]any) {
 	r.t.Helper()
 	r.n++
-	payload["trigger_id"] = fmt.Sprint("13345224609.738474920.", r.n)
+	if payload["trigger_id"] == nil {
+		payload["trigger_id"] = fmt.Sprint("13345224609.738474920.", r.n)
+	}
 	payload["response_url"] = "https://hooks.slack.com/actions/secret"
 	b, err := json.Marshal(payload)
 	if err != nil {
@@ -245,6 +247,7 @@ func TestConformance(t *testing.T) {
 				}
 				r.press("U1", action, nil)
 			},
+			Press: func(n int) { r.press("U1", fmt.Sprint("choice", n), nil) },
 			Shown: func() string { time.Sleep(throttle); synctest.Wait(); return r.f.shown() },
 		}
 	})

@@ -27,6 +27,16 @@ type post struct {
 	Job          string    `json:"job,omitempty"`
 	Failed       bool      `json:"failed,omitempty"`
 	Approval     *approval `json:"approval,omitempty"`
+	Question     *question `json:"question,omitempty"`
+}
+
+type question struct {
+	ID      string    `json:"id"`
+	Text    string    `json:"text"`
+	Choices []string  `json:"choices"`
+	Over    bool      `json:"over"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at,omitzero"`
 }
 
 type approval struct {
@@ -78,6 +88,9 @@ func shown(p channel.Post, conversation, thread string) post {
 		for _, f := range a.Files {
 			out.Approval.Files = append(out.Approval.Files, file{Path: clean(f.Path), From: clean(f.From), Action: f.Action, Added: f.Added, Removed: f.Removed})
 		}
+	}
+	if q := p.Question; q != nil {
+		out.Question = &question{ID: q.ID, Text: clean(q.Text), Choices: all(q.Choices), Over: q.Over, By: clean(q.By), At: q.At}
 	}
 	return out
 }

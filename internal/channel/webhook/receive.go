@@ -32,6 +32,7 @@ type event struct {
 		ID string `json:"id"`
 	} `json:"user"`
 	Text        string `json:"text"`
+	Question    string `json:"question"` // that text answers
 	Attachments []struct {
 		Name    string `json:"name"`
 		Content []byte `json:"content"` // base64
@@ -60,6 +61,9 @@ func read(raw []byte) (e event, err error) {
 	case kindMessage, kindEdit:
 		if strings.TrimSpace(e.Text) == "" && len(e.Attachments) == 0 {
 			return e, errors.New("a message needs a text or attachments")
+		}
+		if e.Question != "" && (e.Kind == kindEdit || !isID(e.Question) || strings.TrimSpace(e.Text) == "") {
+			return e, errors.New("an answer is a message with a text, and question the id that was asked with")
 		}
 	case kindDelete:
 	case kindDecision:
@@ -137,7 +141,7 @@ func (w *Webhook) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	queue := ""
-	if session := e.session(); e.Kind == kindMessage && !w.opt.AtOnce(e.Text) {
+	if session := e.session(); e.Kind == kindMessage && e.Question == "" && !w.opt.AtOnce(e.Text) {
 		queue = session
 	}
 	if err := w.opt.Inbox.Put(r.Context(), channel.Event{Channel: channel.HTTP, ID: r.Header.Get(headerID), Queue: queue, Body: body, ReceivedAt: now}); err != nil {
@@ -178,7 +182,7 @@ func (w *Webhook) Receive(ctx context.Context, in channel.Event, h channel.Event
 		m.Decision = &channel.Decision{Job: e.Decision.Job, Hash: e.Decision.Hash, Grant: e.Decision.Grant, Reason: e.Decision.Reason}
 		return h.Handle(ctx, m)
 	}
-	m.UserText = e.Text
+	m.UserText, m.Question = e.Text, e.Question
 	for _, a := range e.Attachments {
 		m.Attachments = append(m.Attachments, channel.Attachment{Name: channel.Clean(a.Name), MediaType: http.DetectContentType(a.Content), Content: a.Content})
 	}

@@ -46,6 +46,10 @@ func TestConformance(t *testing.T) {
 					Decide: func(grant bool) {
 						a := b.posts[len(b.posts)-1].Approval
 						r.happen(said("decision", "", map[string]any{"id": "d1", "decision": map[string]any{"job": a.Job, "hash": a.Hash, "grant": grant}}))
+					},
+					Press: func(n int) {
+						q := b.posts[len(b.posts)-1].Question
+						r.happen(said("message", "p1", map[string]any{"question": q.ID, "text": fmt.Sprint(n)}))
 					}}
 			})
 		})
@@ -133,6 +137,9 @@ func TestEventsAreOfTheirForm(t *testing.T) {
 		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"` + strings.Repeat("u", maxID+1) + `"},"text":"x"}`, "1 to 100"},
 		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"text":" "}`, "text or attachments"},
 		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"attachments":[]}`, "text or attachments"},
+		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"text":"x","question":"a b"}`, "question"},
+		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"attachments":[{"name":"a","content":""}],"question":"q"}`, "question"},
+		{`{"kind":"edit","id":"m","conversation":"c","user":{"id":"U1"},"text":"x","question":"q"}`, "question"},
 		{`{"kind":"shout","id":"m","conversation":"c","user":{"id":"U1"},"text":"x"}`, "kind is message"},
 		{`{"kind":"decision","conversation":"c","user":{"id":"U1"}}`, "decision.job"},
 		{`{"kind":"decision","conversation":"c","user":{"id":"U1"},"decision":{"job":"J","hash":"","grant":true}}`, "decision.hash"},
@@ -199,7 +206,7 @@ func TestWhatPeopleDo(t *testing.T) {
 func TestWhatDoesNotWait(t *testing.T) {
 	r := setUp(t, nil)
 	for i, e := range []map[string]any{said("message", "m1", map[string]any{"text": "hello"}), said("message", "m2", map[string]any{"text": "/stop"}),
-		said("edit", "m1", map[string]any{"text": "x"}), said("delete", "m1", nil), said("decision", "d", map[string]any{"decision": map[string]any{"job": "J", "hash": "H", "grant": true}})} {
+		said("edit", "m1", map[string]any{"text": "x"}), said("delete", "m1", nil), said("decision", "d", map[string]any{"decision": map[string]any{"job": "J", "hash": "H", "grant": true}}), said("message", "m3", map[string]any{"text": "1", "question": "q"})} {
 		body, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
