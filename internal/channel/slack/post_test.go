@@ -300,7 +300,7 @@ func TestANewerRequestTakesTheButtonsOfTheOlder(t *testing.T) {
 		newer := channeltest.Proposal(session)
 		newer.Key, newer.Approval.Hash = "req-2", "abcdefabcdef"
 		r.post(newer)
-		r.has("a newer request stands below", "[Approve]", "abcdefabcdef")
+		r.has("a newer request stands below", "*Proposal: Greet politely*", "[Approve]")
 	})
 }
 
