@@ -100,7 +100,7 @@ func TestTimeIsOver(t *testing.T) {
 		h.play("worker", slowly(`{"route":"CHAT","confidence":0.9,"reason":"r","evidence":[]}`, 50*time.Second))
 		h.play("chat", slowly("never", time.Hour))
 		began = time.Now()
-		if got := h.hears("well"); len(got) != 1 || !strings.HasPrefix(got[0], "notice: The time for this message (1m30s, loop.max_millis) was over") || time.Since(began) != 90*time.Second {
+		if got := h.hears("well"); len(got) != 1 || !strings.HasPrefix(got[0], "notice: The time for this message (90 s, loop.max_millis) was over") || time.Since(began) != 90*time.Second {
 			t.Errorf("%q after %s", got, time.Since(began))
 		}
 	})

@@ -479,7 +479,7 @@ func (t *turn) unanswered(ctx context.Context, err error) {
 	var refused *i18n.Error
 	text := t.e.Lang.T("conversation.chat_down")
 	if errors.Is(err, context.DeadlineExceeded) {
-		if text = t.e.Lang.T("conversation.time_over", t.e.Limits.Max); len(t.items) > 0 {
+		if text = t.e.Lang.T("conversation.time_over", int(t.e.Limits.Max.Seconds())); len(t.items) > 0 {
 			text += "\n" + t.e.Lang.T("conversation.time_over_kept")
 		}
 	} else if e := new(llm.Error); !errors.As(err, &e) && errors.As(err, &refused) { // a setting: who reads it can do something

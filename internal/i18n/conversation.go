@@ -21,7 +21,7 @@ func conversationTexts() map[string]text {
 		"conversation.schema":            {"The JSON Schema of your answer:", "答えの JSON Schema:"},
 
 		"conversation.chat_down":        {"I cannot answer right now: the model I speak through does not answer. Your message is kept; please try again in a moment.", "今は答えられません。会話のモデルから返事がありません。メッセージは保存してあります。少し待ってから、もう一度お願いします。"},
-		"conversation.time_over":        {"The time for this message (%s, loop.max_millis) was over before an answer was written.", "このメッセージの時間（%s、loop.max_millis）が、答えを書き終える前に切れました。"},
+		"conversation.time_over":        {"The time for this message (%d s, loop.max_millis) was over before an answer was written.", "このメッセージの時間（%d 秒、loop.max_millis）が、答えを書き終える前に切れました。"},
 		"conversation.time_over_kept":   {"What was found so far is kept: write for example \"go on\", and it is told or continued.", "ここまでに分かったことは保存してあります。「続けて」などと送ると、それをもとに答えます。"},
 		"conversation.cut_short":        {"No answer to your last message was kept: the program ended before, or could not write it. Send it again if you still want one.", "前の発言への答えは残っていません。途中でプログラムが終了したか、書き込めませんでした。必要なら、もう一度送ってください。"},
 		"conversation.no_text":          {"it holds bytes that are no text", "テキストではないバイトが含まれています"},
@@ -88,7 +88,7 @@ func conversationTexts() map[string]text {
 		"cli.help.link_user":           {"Account that the code is for, as github:NAME; for administrators.", "コードの対象のアカウント（github:名前）。管理者のみ。"},
 		"cli.help.link_who":            {"Id of a person in a chat, such as slack:U123.", "チャットの人の ID（slack:U123 など）。"},
 		"cli.link_code":                {"%s\nSay /link and this code in a chat: it makes you one person with %s there, once, until %s.", "%s\nチャットで /link に続けてこのコードを送ると、%s と同じ人として結び付きます（1 回限り、%s まで）。"},
-		"cli.link_line":                {"%s  %s  since %s", "%s  %s  %s から"},
+		"cli.link_line":                {"%s  %s  since %s", "%s  %s  連携 %s"},
 		"cli.link_setting":             {"%s  %s  access.people", "%s  %s  access.people"},
 		"cli.no_links":                 {"Nobody is linked.", "結び付いている人はいません。"},
 		"cli.link_removed":             {"%s is linked no more.", "%s の結び付きを解除しました。"},
