@@ -229,7 +229,7 @@ const proposeName = "propose"
 func (t proposeTool) Definition() tool.Definition {
 	// It is read by the contract's own reader, as what is written as text.
 	return tool.Definition{Name: proposeName, Schema: contract.CoderSchema(), Reads: json.RawMessage(`{"type":"object"}`),
-		Description: "Propose the change, once: people decide about it, and the program applies exactly this patch. Without a patch it is a review."}
+		Description: "Propose the change: people decide about it, and the program applies exactly this patch. Without a patch it is a review."}
 }
 
 // Call implements tool.Tool. The arguments are those that the model wrote, before anything
