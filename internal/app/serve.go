@@ -410,7 +410,7 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	if err := d.signalled(ctx); err != nil { // before anything is begun
 		d.log.Error("pause_resume.signal_file: " + err.Error())
 	}
-	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.talks.threads, d.alarms.run, d.digests, d.store.FillIndex} {
+	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.talks.threads, d.alarms.run, d.digests, d.nightly, d.store.FillIndex} {
 		engines.Go(func() { run(ctx) })
 	}
 	var failed error

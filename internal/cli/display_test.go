@@ -55,6 +55,7 @@ var verbLines = []struct {
 	{"serve", []string{"serve --once BASE", "serve --model POISON BASE"}},
 	{"check", []string{"check BASE", "check --json BASE", "check --repair BASE", "check --repair --json BASE"}},
 	{"reindex", []string{"reindex BASE", "reindex --json BASE", "tasks BASE", "tasks --json BASE"}},
+	{"cleanup", []string{"cleanup --dry-run BASE", "cleanup --dry-run --json --gzip-all BASE", "cleanup --older-than POISON BASE"}},
 	{"sessions list", []string{"sessions BASE", "sessions --json BASE"}},
 	{"sessions show", []string{"sessions show SESSION BASE", "sessions show SESSION --json BASE", "sessions show POISON BASE"}},
 	{"analyses", []string{"analyses BASE", "analyses POISON --json BASE"}},

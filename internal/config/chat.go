@@ -82,8 +82,11 @@ type People struct {
 }
 
 // NextDigest is when the digest after one of a time is due; ok is false for never.
-func (p People) NextDigest(last time.Time) (next time.Time, ok bool) {
-	at, ok := clock(p.DigestAt)
+func (p People) NextDigest(last time.Time) (next time.Time, ok bool) { return nextAt(p.DigestAt, last) }
+
+// nextAt is when it is next the time of a day, as HH:MM, after a time; ok is false for "".
+func nextAt(text string, last time.Time) (next time.Time, ok bool) {
+	at, ok := clock(text)
 	y, m, d := last.Date()
 	for day := d; ok && !next.After(last); day++ {
 		next = time.Date(y, m, day, 0, int(at.Minutes()), 0, 0, last.Location())

@@ -65,6 +65,8 @@ type Config struct {
 	ProjectAgentRules ProjectAgentRules `yaml:"project_agent_rules" doc:"Files in which a project says how agents work in it: AGENTS.md, CLAUDE.md, AGENT.md, always as the base branch has them."`
 	FileListContext   FileListContext   `yaml:"file_list_context" doc:"The map of the project's files that a model begins with."`
 
+	Maintenance Maintenance `yaml:"maintenance" doc:"What tori serve does at night."`
+
 	ContextInheritance ContextInheritance `yaml:"context_inheritance" doc:"What a run takes over from the last one of the same task."`
 
 	meta meta
@@ -72,19 +74,35 @@ type Config struct {
 
 // ContextStorage is the section context_storage (store-v3 §9).
 type ContextStorage struct {
-	Enabled                bool    `yaml:"enabled" default:"true" env:"CONTEXT_STORAGE_ENABLED" doc:"Keep contexts in files."`
-	BaseDir                string  `yaml:"base_dir" default:"logs/contexts" check:"nonempty" doc:"Directory of the contexts; where nothing sets it and no configuration file is named or of the working directory, or that is a checkout, contexts in the user's state directory (~/.local/state/tori)."`
-	MaxMemoryMessages      int     `yaml:"max_memory_messages" default:"20" check:"min=1" warn:"10..30" env:"CONTEXT_STORAGE_MAX_MEMORY" doc:"How many of the latest messages are kept in memory."`
-	CompressionThreshold   float64 `yaml:"compression_threshold" default:"0.7" check:"gt=0,le=1" env:"COMPRESSION_THRESHOLD" doc:"Share of the model's context length at which older messages are summarised."`
-	MinMessagesToSummarize int     `yaml:"min_messages_to_summarize" default:"10" check:"min=1" doc:"How many messages must wait before a summary is worth its call."`
-	KeepRecentMessages     int     `yaml:"keep_recent_messages" default:"5" check:"min=0" doc:"How many of the latest messages a summary leaves out; fewer than min_messages_to_summarize."`
-	Durability             string  `yaml:"durability" default:"fsync" check:"enum=fsync|os" doc:"fsync survives a power cut; os only the end of the process, but is faster."`
-	HeartbeatSeconds       int     `yaml:"heartbeat_seconds" default:"30" check:"min=1,max=3600" doc:"How often the owner of a run shows that it lives, in seconds."`
-	StaleSeconds           int     `yaml:"stale_seconds" default:"60" check:"min=1" doc:"Age of a heartbeat at which a run is reported as hanging, in seconds."`
-	StateLockTimeout       int     `yaml:"state_lock_timeout_seconds" default:"5" check:"min=1" doc:"How long a repair waits for another one of the same run, in seconds."`
-	WindowRatio            float64 `yaml:"window_ratio" default:"0.7" check:"gt=0,le=1" doc:"Share of the model's context length that a request may fill."`
-	Masking                Masking `yaml:"masking" doc:"Old tool output and long arguments become lines of a few words; the model can recall the originals."`
+	Enabled                bool      `yaml:"enabled" default:"true" env:"CONTEXT_STORAGE_ENABLED" doc:"Keep contexts in files."`
+	BaseDir                string    `yaml:"base_dir" default:"logs/contexts" check:"nonempty" doc:"Directory of the contexts; where nothing sets it and no configuration file is named or of the working directory, or that is a checkout, contexts in the user's state directory (~/.local/state/tori)."`
+	MaxMemoryMessages      int       `yaml:"max_memory_messages" default:"20" check:"min=1" warn:"10..30" env:"CONTEXT_STORAGE_MAX_MEMORY" doc:"How many of the latest messages are kept in memory."`
+	CompressionThreshold   float64   `yaml:"compression_threshold" default:"0.7" check:"gt=0,le=1" env:"COMPRESSION_THRESHOLD" doc:"Share of the model's context length at which older messages are summarised."`
+	MinMessagesToSummarize int       `yaml:"min_messages_to_summarize" default:"10" check:"min=1" doc:"How many messages must wait before a summary is worth its call."`
+	KeepRecentMessages     int       `yaml:"keep_recent_messages" default:"5" check:"min=0" doc:"How many of the latest messages a summary leaves out; fewer than min_messages_to_summarize."`
+	Durability             string    `yaml:"durability" default:"fsync" check:"enum=fsync|os" doc:"fsync survives a power cut; os only the end of the process, but is faster."`
+	HeartbeatSeconds       int       `yaml:"heartbeat_seconds" default:"30" check:"min=1,max=3600" doc:"How often the owner of a run shows that it lives, in seconds."`
+	StaleSeconds           int       `yaml:"stale_seconds" default:"60" check:"min=1" doc:"Age of a heartbeat at which a run is reported as hanging, in seconds."`
+	StateLockTimeout       int       `yaml:"state_lock_timeout_seconds" default:"5" check:"min=1" doc:"How long a repair waits for another one of the same run, in seconds."`
+	WindowRatio            float64   `yaml:"window_ratio" default:"0.7" check:"gt=0,le=1" doc:"Share of the model's context length that a request may fill."`
+	Retention              Retention `yaml:"retention" doc:"For how long ended runs keep what, counted from their ends: tori serve and tori cleanup see to it."`
+	Masking                Masking   `yaml:"masking" doc:"Old tool output and long arguments become lines of a few words; the model can recall the originals."`
 }
+
+// Retention is the section context_storage.retention (store-v2 §7.2, §8.1).
+type Retention struct {
+	GzipDays   int `yaml:"gzip_days" default:"7" check:"min=0,max=36500" doc:"After how many days messages and tool calls are compressed; everything that reads them opens both forms. 0: never."`
+	SlimDays   int `yaml:"slim_days" default:"30" check:"min=0,max=36500" doc:"After how many days they are removed; what was asked, decided, summed up and planned stays, and can be inherited. 0: never."`
+	DeleteDays int `yaml:"delete_days" default:"0" check:"min=0,max=36500" doc:"After how many days all of a run is removed; no fewer than context_inheritance.context_expiry_days while runs inherit. 0: as many as those."`
+}
+
+// Maintenance is the section maintenance.
+type Maintenance struct {
+	At string `yaml:"at" default:"03:00" check:"clock,optional" doc:"When tori serve looks after what is kept, once a day, as HH:MM of this machine's time zone; a missed time is caught up. Empty: never, which leaves it to tori cleanup."`
+}
+
+// Next is when maintenance is due after a time; ok is false for never.
+func (m Maintenance) Next(last time.Time) (next time.Time, ok bool) { return nextAt(m.At, last) }
 
 // Masking is the section context_storage.masking: of old tool output, not of secrets.
 type Masking struct {

@@ -56,7 +56,7 @@ var ignoreMeta = cmpopts.IgnoreUnexported(Config{})
 
 func defaults() *Config {
 	return &Config{
-		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Masking{true, 10, 0.1}},
+		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Retention{7, 30, 0}, Masking{true, 10, 0.1}},
 		LLM: LLM{
 			Provider: "openai", FunctionCalling: "auto", TimeoutSeconds: 300, ConnectTimeoutSeconds: 10, MaxRetries: 5,
 			OpenAI:    Server{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
@@ -74,6 +74,7 @@ func defaults() *Config {
 		Loop:                 Loop{3, 90000, true, true, 0.6},
 		Channels:             Channels{Channel{"router"}, LINE{BaseURL: "https://api.line.me"}, Slack{Channel: Channel{"router"}, BaseURL: "https://slack.com/api"}, HTTP{Channel: Channel{"router"}}},
 		Sessions:             Sessions{"04:00", 5, 90},
+		Maintenance:          Maintenance{"03:00"},
 		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
 		Security:             Security{CloudAllowedRoutes: []string{"CODE", "CODE1", "CODE2", "CODE3"}, MaskPIIOnCode: true},
@@ -179,7 +180,7 @@ func TestExampleUncommented(t *testing.T) {
 }
 
 const full = `
-context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5, masking: {enabled: false, keep_turns: 4, min_share: 0.25}}
+context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5, retention: {gzip_days: 3, slim_days: 20, delete_days: 400}, masking: {enabled: false, keep_turns: 4, min_share: 0.25}}
 llm:
   provider: script
   timeout_seconds: 10
@@ -294,7 +295,7 @@ approval: {required_by_default: false, hard_require_approval: [binary], approver
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nmaintenance: {at: '02:15'}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -305,7 +306,7 @@ func TestEveryKey(t *testing.T) {
 	some := ToolRules{[]string{"grep"}, []string{"glob"}}
 	c := parse(t, text, vars{"KEY": "s3cret-value", "DIR": "/d"})
 	want := &Config{
-		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Masking{false, 4, 0.25}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
+		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400}, Masking{false, 4, 0.25}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
 		LLM: LLM{
 			Provider: "script", Fallbacks: []string{"openai/m", "ollama/library/q:7b"}, FunctionCalling: "false", TimeoutSeconds: 10,
 			ConnectTimeoutSeconds: 3, FirstTokenTimeoutSeconds: 4, PricesFile: "p.yaml", StateDir: "/d/s",
@@ -319,6 +320,7 @@ func TestEveryKey(t *testing.T) {
 		Channels: Channels{Channel{"chat"}, LINE{"secret-of-line", "token-of-line", People{[]string{"U1"}, []string{"line:user:U1"}, "22:00-07:00", "09:00"}, "https://line"},
 			Slack{"bot-of-slack", "app-of-slack", "signing-of-slack", "refresh-of-slack", "1.2", "client-of-slack", People{[]string{"U2", "W3"}, []string{"slack:T1:C1"}, "12:00-13:30", "09:15"}, Channel{"chat"}, "https://slack"}, HTTP{"secret-of-http", "http://127.0.0.1:9000/", People{[]string{"U3"}, []string{"http:ROOM"}, "01:00-02:00", "23:59"}, Channel{"chat"}}},
 		Sessions:             Sessions{"03:30", 4, 30},
+		Maintenance:          Maintenance{"02:15"},
 		Web:                  Web{"http://u:pass-of-search@127.0.0.1:8888"},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
 		Providers:            Providers{"restart it", OllamaRoles{4096, "300", 5000, 1}},
@@ -451,6 +453,8 @@ func TestErrors(t *testing.T) {
 		{"account", "access: {people: {'slack:U1': hanako}}", `c.yaml:1: access.people.slack:U1: expected an account as github:NAME, found "hanako"`},
 		{"person", "access: {people: {hanako: 'github:hanako'}}", `c.yaml:1: access.people.hanako: expected a person as CHANNEL:ID, such as slack:U123 or terminal:hanako, found the text "hanako"`},
 		{"chat twice", "chat: {repositories: [{name: a, path: /x}, {name: a, path: /y}]}", `c.yaml:1: chat.repositories[1]: expected a name of its own, found "a", which chat.repositories[0] has already`},
+		{"retention", "context_storage: {retention: {delete_days: 30}}", `c.yaml:1: context_storage.retention.delete_days is 30: runs may be inherited from for 90 days (context_inheritance.context_expiry_days); keep them as long, or inherit for fewer days`},
+		{"maintenance", "maintenance: {at: noon}", `c.yaml:1: maintenance.at: expected a time of the day as HH:MM, such as 04:00, found the text "noon"`},
 		{"cutover", "sessions: {cutover: '25:00'}", `c.yaml:1: sessions.cutover: expected a time of the day as HH:MM, such as 04:00, found the text "25:00"`},
 		{"half of line", "channels: {line: {channel_secret: abcdefgh}}", `c.yaml:1: channels.line needs both channel_secret and access_token, or neither`},
 		{"half of slack", "channels: {slack: {app_token: abcdefgh}}", `c.yaml:1: channels.slack needs bot_token, and app_token (Socket Mode) or signing_secret (webhooks), or none of them`},
@@ -470,7 +474,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, context_inheritance\n" +
+			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -717,7 +721,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 354 {
+	if len(all) != 358 {
 		t.Errorf("%d keys", len(all))
 	}
 }

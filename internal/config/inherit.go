@@ -28,6 +28,23 @@ func (c ContextInheritance) Expiry() time.Duration {
 	return time.Duration(c.ContextExpiryDays) * 24 * time.Hour
 }
 
+// DeleteAfter is how many days ended runs are kept.
+func (c *Config) DeleteAfter() int {
+	if n := c.ContextStorage.Retention.DeleteDays; n > 0 {
+		return n
+	}
+	return c.ContextInheritance.ContextExpiryDays
+}
+
+// retention complains of runs that are removed while they may be inherited from
+// (spec/README "retention vs inheritance").
+func (p *parser) retention() {
+	c := p.config
+	if most := c.ContextInheritance.ContextExpiryDays; c.ContextInheritance.Enabled && c.DeleteAfter() < most {
+		p.problem("config.retention", p.at(p.set("context_storage.retention.delete_days")), c.DeleteAfter(), most)
+	}
+}
+
 // inheritance warns of a share of the model's window that is outside of what
 // inherit §5.1 recommends.
 func (p *parser) inheritance() {

@@ -181,6 +181,7 @@ func (p *parser) finish() {
 	p.roles()
 	p.forges()
 	p.channels()
+	p.retention()
 	p.inheritance()
 	p.confidences()
 	for i := range c.MCPServers {

@@ -22,7 +22,7 @@ import (
 // number or role) is passed over and counted in Skipped, and a torn last line
 // is reported there; both are no errors. Invalid UTF-8 reads as U+FFFD in a
 // Message, and raw lines are given as they stand, with fields that we do not
-// know. Compressed logs are not opened.
+// know. A compressed log is unpacked into a file without a name when it is opened.
 type MessageLog struct {
 	ctx  *Context // nil where a View is read
 	view View

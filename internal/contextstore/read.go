@@ -336,29 +336,30 @@ func (v View) Last(log string, seq func(line []byte) int64) (n int64, err error)
 // OpenLog opens a log of a context, or its compressed form, for reading.
 // A missing one, and one that is no plain file, is nil.
 func OpenLog(dir, name string) (r io.ReadCloser, gz bool, err error) {
-	path := filepath.Join(dir, name)
-	st, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		path += ".gz"
-		gz = true
-		st, err = os.Lstat(path)
+	for _, path := range []string{filepath.Join(dir, name), filepath.Join(dir, name+".gz")} { // the first may go meanwhile
+		gz = path != filepath.Join(dir, name)
+		st, err := os.Lstat(path)
+		if err == nil && !st.Mode().IsRegular() {
+			return nil, false, nil
+		}
+		var f *os.File
+		if err == nil {
+			f, err = disk.OpenPlain(path)
+		}
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			continue
+		case err != nil || !gz:
+			return f, false, err
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			return nil, true, errors.Join(err, f.Close())
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{z, f}, true, nil
 	}
-	if errors.Is(err, os.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	f, err := disk.OpenPlain(path)
-	if err != nil || !gz {
-		return f, false, err
-	}
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, true, errors.Join(err, f.Close())
-	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{z, f}, true, nil
+	return nil, false, nil
 }

@@ -289,6 +289,9 @@ func openExisting(dir, name string) (*os.File, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
+	if f, err = unzipped(filepath.Join(dir, name+".gz")); !errors.Is(err, os.ErrNotExist) {
+		return f, err
+	}
 	_, err = os.Stat(dir)
 	return nil, err
 }

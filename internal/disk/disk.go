@@ -6,6 +6,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -169,16 +170,62 @@ func (f *FS) Replace(path string, data []byte, durable bool) error {
 	}
 	f.trace(Event{Kind: Renamed, Path: tmp, To: path})
 	f.replaces.Add(1)
-	f.bytes.Add(int64(len(data)))
 	if durable {
 		return f.SyncDir(filepath.Dir(path))
 	}
 	return nil
 }
 
-// writeTemp writes the temporary file of a replace, over what a stopped one may
-// have left.
+// Write makes path, which is not there yet, of what write gives to its writer, as Replace does:
+// it is there whole, and synced, or not at all.
+func (f *FS) Write(path string, write func(io.Writer) error) error {
+	err := f.before(Op{Kind: Replace, Path: path})
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
+	if err == nil {
+		err = f.tempBy(tmp, true, write)
+	}
+	if err == nil {
+		err = f.before(Op{Kind: ReplaceRename, Path: path})
+	}
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		_ = f.Remove(tmp) // what stays is litter that the next one overwrites
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	f.trace(Event{Kind: Renamed, Path: tmp, To: path})
+	f.replaces.Add(1)
+	return f.SyncDir(filepath.Dir(path))
+}
+
+// tracing tells of each write to a file that is new.
+type tracing struct {
+	f  *FS
+	h  *os.File
+	e  Event
+	at int64
+}
+
+// Write implements io.Writer.
+func (t *tracing) Write(b []byte) (int, error) {
+	n, err := t.h.Write(b)
+	if n > 0 {
+		t.e.Kind, t.e.Offset, t.e.Data = Wrote, t.at, b[:n]
+		t.f.trace(t.e)
+		t.f.bytes.Add(int64(n))
+	}
+	t.at += int64(n)
+	return n, err
+}
+
+// writeTemp writes the temporary file of a replace.
 func (f *FS) writeTemp(tmp string, data []byte, durable bool) error {
+	return f.tempBy(tmp, durable, func(w io.Writer) error { _, err := w.Write(data); return err })
+}
+
+// tempBy writes a temporary file, over what a stopped call may have left.
+func (f *FS) tempBy(tmp string, durable bool, write func(io.Writer) error) error {
 	e := Event{Kind: Created, Path: tmp}
 	h, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, FileMode)
 	if errors.Is(err, os.ErrExist) {
@@ -194,11 +241,7 @@ func (f *FS) writeTemp(tmp string, data []byte, durable bool) error {
 		e.Inode = inode(h)
 		f.trace(e)
 	}
-	n, err := h.Write(data)
-	if n > 0 {
-		f.trace(Event{Kind: Wrote, Path: tmp, Inode: e.Inode, Data: data[:n]})
-	}
-	if err == nil && durable {
+	if err = write(&tracing{f: f, h: h, e: Event{Path: tmp, Inode: e.Inode}}); err == nil && durable {
 		if err = f.before(Op{Kind: ReplaceSync, Path: tmp}); err == nil {
 			err = f.flush(h)
 		}

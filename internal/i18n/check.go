@@ -97,8 +97,19 @@ func checkTexts() map[string]text {
 
 		"audit.not_recorded": {"this could not be recorded in audit.jsonl: %v", "この操作を audit.jsonl に記録できませんでした: %v"},
 
-		"cli.help.check":   {"Check every context and the index; exit 0: clean, 1: all mended, 2: damage.", "すべてのコンテキストと索引を検査する（終了コード 0: 正常、1: すべて修復、2: 損傷あり）。"},
-		"cli.help.repair":  {"Mend what can be mended without loss.", "損失なしに直せるものを修復する。"},
-		"cli.help.reindex": {"Rebuild tasks.db from the directories.", "ディレクトリから tasks.db を作り直す。"},
+		"cli.help.check":         {"Check every context and the index; exit 0: clean, 1: all mended, 2: damage.", "すべてのコンテキストと索引を検査する（終了コード 0: 正常、1: すべて修復、2: 損傷あり）。"},
+		"cli.help.repair":        {"Mend what can be mended without loss.", "損失なしに直せるものを修復する。"},
+		"cli.help.cleanup":       {"Compress and remove what ended runs left, as context_storage.retention says.", "終了した実行の記録を、context_storage.retention に従って圧縮・削除する。"},
+		"cli.help.cleanup_older": {"Remove runs that ended longer ago than this, such as 14d, whatever the settings say; they are inherited from no more.", "設定によらず、終了からこの日数（14d など）を過ぎた実行を削除する。以後は引き継がれません。"},
+		"cli.help.cleanup_gzip":  {"Compress all ended runs, whatever their age.", "経過日数によらず、終了した実行をすべて圧縮する。"},
+		"cli.help.cleanup_dry":   {"Only tell what would be done.", "何が行われるかだけを表示する。"},
+		"show.slimmed":           {"Messages and tool calls were removed (context_storage.retention).", "メッセージとツールの記録は削除されています（context_storage.retention）。"},
+		"cli.cleanup_age":        {"--older-than %s: expected a number of days, such as 14d", "--older-than %s: 14d のような日数が必要です"},
+		"cli.cleanup_gzip":       {"%s  compressed, %s", "%s  圧縮 %s"},
+		"cli.cleanup_slim":       {"%s  messages and tools removed, %s", "%s  メッセージとツールの記録を削除 %s"},
+		"cli.cleanup_delete":     {"%s  removed, %s", "%s  削除 %s"},
+		"cli.cleanup_done":       {"%d compressed, %d without messages and tools, %d removed: %s freed", "圧縮 %d 件、メッセージとツールの削除 %d 件、削除 %d 件。空いた容量 %s"},
+		"cli.cleanup_dry":        {"%d would be compressed, %d lose messages and tools, %d be removed: %s looked at; nothing was done", "圧縮 %d 件、メッセージとツールの削除 %d 件、削除 %d 件の対象。合計 %s。まだ何も行っていません"},
+		"cli.help.reindex":       {"Rebuild tasks.db from the directories.", "ディレクトリから tasks.db を作り直す。"},
 	}
 }

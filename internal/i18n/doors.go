@@ -9,6 +9,7 @@ func doorTexts() map[string]text {
 		"config.chat_where":      {"%s: %s: expected either path (a repository of this machine) or url (one of a forge) for %s", "%s: %s: %s には path（このマシンのリポジトリ）か url（フォージのリポジトリ）のどちらか一方が必要です"},
 		"config.want.session":    {"the id of a conversation as /show channel tells it, such as slack:T1:C1 or line:user:U1", "/show channel で表示される会話の ID(slack:T1:C1 や line:user:U1 など)"},
 		"config.want.hours":      {"two times of the day as HH:MM-HH:MM, such as 22:00-07:00, or nothing", "22:00-07:00 のような HH:MM-HH:MM の時間帯(空も可)"},
+		"config.retention":       {"%s: context_storage.retention.delete_days is %d: runs may be inherited from for %d days (context_inheritance.context_expiry_days); keep them as long, or inherit for fewer days", "%s: context_storage.retention.delete_days が %d 日です。引き継ぎの期限は %d 日（context_inheritance.context_expiry_days）なので、それ以上にするか、期限を短くしてください"},
 		"config.other_channel":   {"%s: %s: expected ids that begin with %s:, found %s", "%s: %s: %s: で始まる ID が必要ですが、%s です"},
 		"config.half_http":       {"%s: channels.http needs both secret and url, or neither", "%s: channels.http には secret と url の両方が必要です(使わない場合は両方とも空)"},
 		"config.half_line":       {"%s: channels.line needs both channel_secret and access_token, or neither", "%s: channels.line には channel_secret と access_token の両方が必要です(使わない場合は両方とも空)"},

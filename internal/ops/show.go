@@ -52,9 +52,13 @@ func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
 			return overviewJSON(out, v)
 		}
 		overview(out, v, o)
+		out.slimmed(v, o)
 		out.section(v, contextstore.Messages, "Messages", last, messageLine)
 		out.section(v, contextstore.Summaries, "Summaries", last, summaryLine())
 		return out.err
+	}
+	if o.Messages || o.Tools {
+		out.slimmed(v, o)
 	}
 	effects := &effectTable{lang: o.Lang}
 	for _, log := range []struct {
@@ -159,6 +163,13 @@ func status(v contextstore.View, l i18n.Lang) string {
 		return s + " (" + l.T("ops.unverified") + ")"
 	}
 	return s
+}
+
+// slimmed tells people that retention removed messages and tool calls.
+func (p *printer) slimmed(v contextstore.View, o ShowOptions) {
+	if !o.JSON && contextstore.Slimmed(v.Dir) {
+		p.printf("%s\n", o.Lang.T("show.slimmed"))
+	}
 }
 
 func (p *printer) section(v contextstore.View, log, title string, last int, line func([]byte) (string, error)) {

@@ -349,6 +349,9 @@ func (i *inspection) messageAt(offset, seq int64) bool {
 // slim reports that retention has dropped the messages and tools of an ended
 // run: a run that had an owner always has both files (spec/README "retention vs inheritance").
 func (i *inspection) slim() bool {
+	if contextstore.Slimmed(i.dir) { // it may have been cut short
+		return true
+	}
 	for _, name := range []string{contextstore.Messages, contextstore.Tools} {
 		if l := i.logs[name]; l != nil && !l.missing {
 			return false

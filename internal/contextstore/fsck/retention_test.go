@@ -1,0 +1,200 @@
+package fsck
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/disk/disktest"
+	"toritsugi/internal/task"
+)
+
+// later is the store of a base directory in some days.
+func later(t *testing.T, base string, days int, fs *disk.FS) *contextstore.Store {
+	t.Helper()
+	s, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: base, FS: fs, Redact: func(s string) string { return s }, OnIndexError: func(error) {},
+		Now: func() time.Time { return time.Now().AddDate(0, 0, days) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var retention = contextstore.Retention{Gzip: 7 * 24 * time.Hour, Slim: 30 * 24 * time.Hour, Delete: 90 * 24 * time.Hour}
+
+// retain does what a run is due for in some days.
+func retain(t *testing.T, base string, days int, fs *disk.FS, dry bool) (all []contextstore.Retained, err error) {
+	t.Helper()
+	s := later(t, base, days, fs)
+	err = s.Retain(t.Context(), retention, dry, func(r contextstore.Retained) { all = append(all, r) })
+	return all, errors.Join(err, s.Close())
+}
+
+// linesOf are the lines of a log as a View has them, and as many by number.
+func linesOf(t *testing.T, dir, log string) (all []string, numbered int) {
+	t.Helper()
+	v, err := contextstore.ReadView(dir)
+	must(t, err)
+	must(t, v.Tail(log, -1, func(b []byte) error { all = append(all, string(b)); return nil }))
+	if log == contextstore.Messages {
+		l, err := v.MessageLog()
+		must(t, err)
+		n, err := l.Count()
+		must(t, errors.Join(err, l.Close()))
+		numbered = int(n)
+	}
+	return all, numbered
+}
+
+// A run loses its parts by its age; what is left is whole for every reader, and tori check has
+// nothing to say. A dry call changes nothing, and what has not ended is left alone.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		days int
+		step contextstore.RetentionStep
+	}{{6, ""}, {7, contextstore.StepGzip}, {30, contextstore.StepSlim}, {90, contextstore.StepDelete}} {
+		base, dir := healthy(t, task.Completed)
+		messages, n := linesOf(t, dir, contextstore.Messages)
+		tools, _ := linesOf(t, dir, contextstore.Tools)
+		for _, dry := range []bool{true, false} {
+			done, err := retain(t, base, c.days, &disk.FS{}, dry)
+			must(t, err)
+			if c.step == "" && len(done) > 0 || c.step != "" && (len(done) != 1 || done[0].Step != c.step || done[0].UUID != filepath.Base(dir) || done[0].Freed <= 0) {
+				t.Fatalf("%d days, dry %v: %+v", c.days, dry, done)
+			}
+			if _, err := os.Stat(filepath.Join(dir, contextstore.Messages)); dry && err != nil {
+				t.Fatalf("%d days: %v", c.days, err)
+			}
+		}
+		if again, err := retain(t, base, c.days, &disk.FS{}, false); err != nil || len(again) > 0 {
+			t.Errorf("%d days, again: %+v, %v", c.days, again, err)
+		}
+		_, err := os.Stat(dir)
+		switch c.step {
+		case contextstore.StepDelete:
+			l, lerr := contextstore.List(t.Context(), base, contextstore.Viewer{Admin: true}, contextstore.Filter{})
+			if !errors.Is(err, os.ErrNotExist) || lerr != nil || l.Total != 0 {
+				t.Errorf("it is there: %v, %+v, %v", err, l, lerr)
+			}
+		case contextstore.StepSlim:
+			if all, _ := linesOf(t, dir, contextstore.Messages); len(all) > 0 || !contextstore.Slimmed(dir) {
+				t.Errorf("%d messages are left", len(all))
+			}
+			if all, _ := linesOf(t, dir, contextstore.Summaries); len(all) == 0 {
+				t.Error("no summary is left")
+			}
+		default:
+			if all, count := linesOf(t, dir, contextstore.Messages); !slices.Equal(all, messages) || count != n {
+				t.Errorf("%d days: %d of %d messages", c.days, count, n)
+			}
+			if all, _ := linesOf(t, dir, contextstore.Tools); !slices.Equal(all, tools) {
+				t.Errorf("%d days: tools %q", c.days, all)
+			}
+		}
+		if r := check(t, base, false); len(r.Findings) > 0 {
+			t.Errorf("%d days: %v", c.days, kinds(r))
+		}
+	}
+	base, dir := healthy(t, task.Running)
+	if done, err := retain(t, base, 999, &disk.FS{}, false); err != nil || len(done) > 0 || !strings.Contains(dir, contextstore.DirRunning) {
+		t.Errorf("of a run that goes on: %+v, %v", done, err)
+	}
+}
+
+// Whichever call fails, and whatever a power cut leaves: a run has its messages plain, compressed
+// or, where that was due, not at all; the next call ends what was begun.
+func TestRetentionCutShort(t *testing.T) {
+	t.Parallel()
+	whole := func(base string, days int, want []string, how string) {
+		t.Helper()
+		look := func(when string, over bool) {
+			t.Helper()
+			l, err := contextstore.List(t.Context(), base, contextstore.Viewer{Admin: true}, contextstore.Filter{})
+			must(t, err)
+			if len(l.Views) == 0 {
+				if days < 90 {
+					t.Fatalf("%s, %s: the run is gone", how, when)
+				}
+				return
+			}
+			if days >= 90 && over {
+				t.Fatalf("%s, %s: the run is there", how, when)
+			}
+			all, _ := linesOf(t, l.Views[0].Dir, contextstore.Messages)
+			if gone := len(all) == 0 && contextstore.Slimmed(l.Views[0].Dir); !gone && !slices.Equal(all, want) || gone && days < 30 || over && days == 30 && !gone {
+				t.Fatalf("%s, %s: %d of %d messages, gone %v", how, when, len(all), len(want), gone)
+			}
+		}
+		look("at once", false)
+		if r := check(t, base, false); slices.ContainsFunc(kinds(r), func(k string) bool { return k != "temporary" && k != "lock" && k != "stray_row" }) {
+			t.Fatalf("%s: %v", how, kinds(r))
+		}
+		if _, err := retain(t, base, days, &disk.FS{}, false); err != nil {
+			t.Fatalf("%s: %v", how, err)
+		}
+		look("then", true)
+		if r := check(t, base, false); slices.Contains(kinds(r), "stray_row") {
+			t.Fatalf("%s, then: %v", how, kinds(r))
+		}
+		if half, err := filepath.Glob(filepath.Join(base, ".removed-*")); err != nil || len(half) > 0 {
+			t.Fatalf("%s: %v", how, half)
+		}
+	}
+	for _, days := range []int{7, 30, 90} {
+		for at := 1; ; at++ {
+			base, dir := healthy(t, task.Completed)
+			want, _ := linesOf(t, dir, contextstore.Messages)
+			f, armed := &disktest.Failer{At: at, Err: io.ErrShortWrite}, false
+			s := later(t, base, days, &disk.FS{Before: func(op disk.Op) error {
+				if !armed {
+					return nil
+				}
+				return f.Before(op)
+			}})
+			armed = true
+			err := s.Retain(t.Context(), retention, false, func(contextstore.Retained) {})
+			armed = false
+			must(t, s.Close())
+			if f.Hit().Kind == "" {
+				must(t, err)
+				break
+			}
+			whole(base, days, want, string(f.Hit().Kind))
+		}
+		base := t.TempDir()
+		rec, err := disktest.NewRecorder(base)
+		must(t, err)
+		s := open(t, contextstore.Options{BaseDir: base, FS: rec.Watch(&disk.FS{})})
+		c := begin(t, s)
+		for range 30 {
+			if _, err := c.Append(contextstore.Message{Role: "user", Content: strings.Repeat("please do it well. ", 20)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "summed up"}))
+		must(t, s.Close())
+		dirs, err := filepath.Glob(filepath.Join(base, contextstore.DirCompleted, "*"))
+		must(t, err)
+		want, _ := linesOf(t, dirs[0], contextstore.Messages)
+		from := rec.Len()
+		if _, err := retain(t, base, days, rec.Watch(&disk.FS{}), false); err != nil {
+			t.Fatal(err)
+		}
+		n, err := rec.PowerCuts(from, func(state disktest.State) {
+			cut := t.TempDir()
+			must(t, state.Materialize(cut))
+			whole(cut, days, want, state.How)
+		})
+		if err != nil || n.Checked < 3 {
+			t.Errorf("%d days: %+v, %v", days, n, err)
+		}
+	}
+}
