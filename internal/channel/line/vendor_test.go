@@ -366,7 +366,7 @@ func (v *vendor) happens(id, kind, source string, more map[string]any) map[strin
 	if parts[2] != "" {
 		from["userId"] = parts[2]
 	}
-	e := map[string]any{"type": kind, "mode": "active", "timestamp": 1, "webhookEventId": id, "deliveryContext": map[string]any{"isRedelivery": false}, "source": from}
+	e := map[string]any{"type": kind, "mode": "active", "timestamp": time.Now().UnixMilli(), "webhookEventId": id, "deliveryContext": map[string]any{"isRedelivery": false}, "source": from}
 	if kind != "unsend" && kind != "unfollow" && kind != "leave" {
 		e["replyToken"] = "reply-" + id
 		v.mu.Lock()
