@@ -244,9 +244,13 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	if n.Seq == 0 {
 		return
 	}
+	e.tried(x.ID, true) // what is new is soon shown again, whatever else is not taken
 	ctx = context.WithoutCancel(ctx)
 	err := x.update(ctx, func(s *State) bool {
 		if !s.unposted(n.Seq) {
+			if !slices.Contains(s.Unposted, n.Seq) {
+				e.Log.Error(fmt.Sprintf("A post is not shown any more: %d wait for the channel", maxUnposted), "session_id", x.ID, "seq", n.Seq)
+			}
 			return false
 		}
 		e.owes(ctx, x, true)

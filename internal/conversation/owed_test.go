@@ -112,3 +112,38 @@ func TestNothingCanBeSaid(t *testing.T) {
 		}
 	})
 }
+
+// picky is a channel that never takes one text.
+type picky struct {
+	*stage
+	text string
+}
+
+func (p *picky) Stream() {}
+
+func (p *picky) Post(ctx context.Context, c channel.Post) error {
+	if c.Text == p.text {
+		return errors.New("invalid_blocks")
+	}
+	return p.stage.Post(ctx, c)
+}
+
+// One post that is never taken delays no other one for more than a round.
+func TestOneIsNeverTaken(t *testing.T) {
+	vendor(t, func(t *testing.T, h *house) {
+		h.Add(&picky{h.stage, "bad"})
+		if err := h.Post(t.Context(), channel.Post{SessionID: h.id, Key: "bad", Kind: channel.Notice, Text: "bad"}); err != nil {
+			t.Fatal(err)
+		}
+		h.owing(15*time.Second, 12*time.Hour)
+		for _, text := range []string{"one", "two"} {
+			h.plays("chat", text)
+			h.hears("hello")
+			h.owing(15*time.Second, 15*time.Second)
+		}
+		if got := h.stage.seen(); !slices.Equal(got, []string{"answer: one", "answer: two"}) {
+			t.Errorf("%q", got)
+		}
+		h.postsOwing(h.id)
+	})
+}

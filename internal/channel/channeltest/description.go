@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"toritsugi/internal/disk"
 )
 
 // Description is what a vendor publishes of its API, as far as it is called. Its file says
@@ -27,7 +28,7 @@ type Description struct {
 
 // ReadDescription reads one.
 func ReadDescription(file string) (*Description, error) {
-	raw, err := os.ReadFile(file)
+	raw, err := disk.Read(file, 1<<20)
 	if err != nil {
 		return nil, err
 	}
