@@ -423,6 +423,9 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	if made != nil && local {
 		plan = nil // what was proposed is put to people, whoever was to judge it
 	}
+	if made != nil && made.State.Status.Approved() { // whoever told of that may be gone
+		t.progress(*o.Chat, t.lang.T("job.applying"))
+	}
 	if job.AsksModel(plan, o, made) {
 		client, spec, err = t.models.Client(ctx, t.use(o.Role, o.Chat.Route, local))
 	}

@@ -43,7 +43,7 @@ func (t *talks) tell(ctx context.Context, s standing) {
 	}
 	switch {
 	case j.Job != "" && j.Reverts == "" && (waits || !j.Grantable() || j.State.Status == approval.AutoApproved): // else people know it, and decided
-		c, err := job.Coder(t.approvals, j)
+		c, err := job.Coder(t.approvals, j, t.lang)
 		if err != nil {
 			t.log.Error("A proposal is not told: "+err.Error(), "job_id", o.Job)
 			return

@@ -105,8 +105,12 @@ func (a *Approval) Rows(l i18n.Lang, at func(time.Time) string) (rows []Row) {
 	if len(a.Files) > 0 {
 		add(HeadRow, false, l.T("approval.files", len(a.Files)))
 	}
-	for i, f := range a.Files {
-		rows = append(rows, Row{Kind: FileRow, Text: l.T("approval.action_" + f.Action), Risky: f.Risky(), File: &a.Files[i]})
+	for _, risky := range []bool{true, false} { // those first that take something away
+		for i, f := range a.Files {
+			if f.Risky() == risky {
+				rows = append(rows, Row{Kind: FileRow, Text: l.T("approval.action_" + f.Action), Risky: risky, File: &a.Files[i]})
+			}
+		}
 	}
 	if list("approval.environment", CommandRow, false, a.Commands); len(a.Commands) == 0 {
 		said("approval.no_commands")

@@ -243,7 +243,8 @@ func newShape(raw []byte, most int, whole ...string) (*shape, error) {
 	return &shape{s, args, shown, most, whole}, err
 }
 
-// forModels takes out of a schema which property a text stands for (tool.Definition.Prose).
+// forModels takes out of a schema which property a text stands for (tool.Definition.Prose), and
+// what the program sets itself (readOnly).
 func forModels(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -251,6 +252,10 @@ func forModels(v any) any {
 			delete(v, "main")
 		}
 		for k := range v {
+			if p, ok := v[k].(map[string]any); ok && p["readOnly"] == true {
+				delete(v, k)
+				continue
+			}
 			v[k] = forModels(v[k])
 		}
 	case []any:

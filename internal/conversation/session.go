@@ -76,6 +76,9 @@ func (n *Entry) text() string {
 			return c.Rest
 		}
 	}
+	if n.Kind == channel.Decided { // the program's words, which no model is to take for its own
+		return "<notice>" + n.Content + "</notice>"
+	}
 	return n.Content
 }
 

@@ -124,8 +124,9 @@ func TestAfterADenial(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := open(t, i18n.English, "terminal")
-			h.plays("chat", "ok", "ok")
+			h.plays("chat", "ok", "ok", "ok", "ok")
 			h.plays("worker", code)
+			h.hears("/chat hello")
 			h.hears("/deny 20260301-101010-0123abcd 0123456789ab too long")
 			for _, text := range c.between {
 				h.hears(text)
@@ -133,6 +134,9 @@ func TestAfterADenial(t *testing.T) {
 			h.hears("again, but shorter")
 			if got := len(h.desk.jobs); got != c.jobs {
 				t.Errorf("%d jobs, %s", got, h.legs())
+			}
+			if h.hears("/chat and now?"); !strings.Contains(h.last("chat").asked(), "<notice>Denied: ") { // no words of its own
+				t.Error(h.last("chat").asked())
 			}
 		})
 	}

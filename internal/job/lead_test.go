@@ -135,6 +135,9 @@ func TestPlanLeads(t *testing.T) {
 			if err != nil || a.Plan == nil || !strings.Contains(a.Plan.Decomposition.Subtasks[0].Description, c.plan) {
 				t.Errorf("on record: %+v %v", a.Plan, err)
 			}
+			if told, err := Coder(h.Approvals, res.Job, h.Lang); err != nil || (len(told.Notes) > 0) != (len(c.judged.Open) > 0) || len(told.Notes) > 0 && told.Notes[0] != "open: the sun is missing" {
+				t.Errorf("Chat is told %+v, %v", told, err)
+			}
 			request, err := h.Approvals.Request(h.Lang, res.Job)
 			if err != nil || (len(request.Judged) > 0) != (c.judged.Criteria > 0 || c.judged.Subtasks > 1) || len(request.Judged) > 1+len(c.judged.Open) {
 				t.Errorf("the request says %q, %v", request.Judged, err)

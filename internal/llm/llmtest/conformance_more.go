@@ -165,9 +165,9 @@ func limitsFirstToken(t *testing.T, build Factory) {
 			t.Errorf("%+v: %v", a, e)
 		}
 	}
-	const limit = 400 * time.Millisecond
-	rig := build(t, Options{FirstToken: limit}, Answer{Text: strings.Repeat("0123456789abcdef", 48), Delay: 10 * time.Millisecond})
-	if got := send(t, rig.start()).Message.Content; len(got) != 16*48 {
+	const pieces = 200 // in longer than the limit, which is more than a busy machine takes to the first
+	rig := build(t, Options{FirstToken: 1500 * time.Millisecond}, Answer{Text: strings.Repeat("0123456789abcdef", pieces), Delay: 10 * time.Millisecond})
+	if got := send(t, rig.start()).Message.Content; len(got) != 16*pieces {
 		t.Errorf("got %d bytes", len(got))
 	}
 }

@@ -145,8 +145,9 @@ func document(t *testing.T, build Factory) {
 
 // slowChunks: an answer may take longer than the stall limit as long as it moves.
 func slowChunks(t *testing.T, build Factory) {
-	rig := build(t, Options{Stall: 400 * time.Millisecond}, Answer{Text: strings.Repeat("0123456789abcdef", 48), Delay: 10 * time.Millisecond})
-	if got := send(t, rig.start()).Message.Content; len(got) != 16*48 {
+	const pieces = 200
+	rig := build(t, Options{Stall: 1500 * time.Millisecond}, Answer{Text: strings.Repeat("0123456789abcdef", pieces), Delay: 10 * time.Millisecond})
+	if got := send(t, rig.start()).Message.Content; len(got) != 16*pieces {
 		t.Errorf("got %d bytes", len(got))
 	}
 }
@@ -226,7 +227,7 @@ func brokenAnswers(t *testing.T, build Factory) {
 		{"words", Answer{Body: "internal problem\n", ContentType: "text/plain"}, llm.KindInvalid, "internal problem"},
 		{"other JSON", Answer{Body: `{"hello":"world"}`}, llm.KindInvalid, "hello"},
 	} {
-		rig := build(t, Options{Retries: 1, Stall: 100 * time.Millisecond}, c.answer)
+		rig := build(t, Options{Retries: 1, Stall: time.Second}, c.answer)
 		e := fails(t, rig.start())
 		if e.Kind != c.kind || !strings.Contains(e.Message, c.says) || e.Attempts != 2 {
 			t.Errorf("%s: got %v", c.name, e)

@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), "node", "--import", "./testdata/globsync.mjs", script, "client", "--command", exe, "--requirements", revision,
-				"--timeout", "120000", "--expected-failures", none)
+				"--timeout", "300000", "--expected-failures", none)
 			cmd.Env = append(os.Environ(), "MCP_CONFORM=1", "NO_COLOR=1")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v:\n%s", err, out)
@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 
 // conform does as the client of the suite what a run would do with a server.
 func conform(address string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "conform")
 	if err != nil {
