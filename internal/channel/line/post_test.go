@@ -330,10 +330,11 @@ func TestRequests(t *testing.T) {
 		r := setUp(t, nil)
 		q := p
 		a := *p.Approval
-		a.Files = []channel.File{{Path: "last.go", Action: "delete"}} // approval has those first that are taken away
+		a.Files = nil
 		for n := range 300 {
 			a.Files = append(a.Files, channel.File{Path: fmt.Sprintf("dir/file-%03d.go", n), Action: "create", Added: 1})
 		}
+		a.Files = append(a.Files, channel.File{Path: "last.go", Action: "delete"})
 		a.Title = strings.Repeat("長い題 ", 300)
 		q.Approval = &a
 		r.post(q)
