@@ -35,8 +35,9 @@ type pressed1 struct {
 // vendor is a member of the family whose events are those of said1. What it is to post
 // stands in a file, a line each.
 type vendor struct {
-	path string
-	in   channel.Inbox
+	path   string
+	in     channel.Inbox
+	refuse func() error // why it takes no post; nil for always
 
 	mu sync.Mutex
 }
@@ -44,6 +45,11 @@ type vendor struct {
 func (v *vendor) Kind() channel.Kind { return channel.Slack }
 
 func (v *vendor) Post(_ context.Context, p channel.Post) error {
+	if v.refuse != nil {
+		if err := v.refuse(); err != nil {
+			return err
+		}
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f, err := os.OpenFile(v.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

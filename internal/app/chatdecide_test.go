@@ -243,6 +243,58 @@ func TestDecisionsInChat(t *testing.T) {
 	}
 }
 
+// Buttons of a proposal that are pressed by somebody else, for what it was before, in a copy, twice
+// and at once with the other one: one press of who may decides, and each is told.
+func TestButtonsOfAProposal(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, i18n.English, nil, onBranch)
+	b.says(tableSession, "terminal:hanako", "/code2 let it be 42")
+	v, _ := b.works()
+	all, err := b.approvals.Waiting(t.Context(), contextstore.Viewer{Admin: true})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d wait, %v", len(all), err)
+	}
+	n := 0
+	press := func(session, user, hash string, grant bool) string {
+		t.Helper()
+		n++
+		before := len(b.to.all)
+		m := channel.Message{Channel: channel.Terminal, SessionID: session, ID: fmt.Sprint("press", n), User: user, Decision: &channel.Decision{Job: all[0].Job, Hash: hash, Grant: grant}}
+		for range 2 { // the event comes twice
+			if err := b.engine.Handle(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told := slices.DeleteFunc(slices.Clone(b.to.all[before:]), func(s string) bool { return !strings.HasPrefix(s, "decided: ") && !strings.HasPrefix(s, "notice: ") })
+		if told = slices.Compact(told); len(told) != 1 {
+			t.Fatalf("told %q", told)
+		}
+		return told[0]
+	}
+	for _, c := range []struct {
+		session, user, hash string
+		grant               bool
+		want                string
+	}{
+		{tableSession, "terminal:taro", all[0].Short(), true, "may not decide about job"},
+		{"terminal:taro:ba9876543210", "terminal:taro", all[0].Short(), false, "may not decide about job"},
+		{tableSession, "terminal:hanako", "000000000000", true, "not what this decision is about any more"},
+		{"terminal:hanako:ba9876543210", "terminal:hanako", all[0].Short(), true, "Approved: let it be 42"}, // a copy elsewhere: it is who decides that counts
+		{tableSession, "terminal:hanako", all[0].Short(), true, "is decided already: approved"},
+		{tableSession, "terminal:hanako", all[0].Short(), false, "is decided already: approved"},
+	} {
+		if got := press(c.session, c.user, c.hash, c.grant); !strings.Contains(got, c.want) {
+			t.Errorf("%s in %s: %s", c.user, c.session, got)
+		}
+	}
+	if _, told := b.works(); strings.Count(told, "Applied: let it be 42") != 1 {
+		t.Errorf("told %s", told)
+	}
+	if v, err = b.store.View(v.Metadata.UUID); err != nil || v.Status() != task.Completed {
+		t.Errorf("%s, %v", v.Status(), err)
+	}
+}
+
 // What the program decides by itself, as whole conversations in both languages: a proposal
 // that nobody decided about in time, one whose files changed, and one that was allowed before.
 func TestDecidedByTheProgram(t *testing.T) {

@@ -22,6 +22,9 @@ type Event struct {
 	ReceivedAt time.Time
 }
 
+// KeepIDs is for how long an Inbox knows the id of an event that was worked on, at least.
+const KeepIDs = 7 * 24 * time.Hour
+
 // Inbox keeps events until they have been worked on.
 type Inbox interface {
 	// Put returns when every event is on the disk. Those whose ids are known change

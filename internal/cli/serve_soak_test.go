@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -31,9 +32,10 @@ const (
 	lineSecret  = "line-channel-secret-of-a-test"
 	slackSecret = "slack-signing-secret-of-a-test"
 	slackBot    = "UBOT"
+	httpSecret  = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 )
 
-// vendors are LINE and Slack for a test: what was said at which place, in order. Now and then
+// vendors are LINE, Slack and a bridge for a test: what was said at which place, in order. Now and then
 // they refuse, break, or break after they did what they were asked.
 type vendors struct {
 	t    *testing.T
@@ -47,7 +49,7 @@ type vendors struct {
 	said   map[string][]string // texts of ours, by place
 	came   map[string]chan struct{}
 	tokens map[string]time.Time // reply tokens that are not used, and from when
-	keys   map[string]bool      // retry keys that were used
+	keys   map[string]bool      // retry keys, and ids of posts, that were used
 	slack  map[string][]slackMessage
 }
 
@@ -74,6 +76,7 @@ func newVendors(ctx context.Context, t *testing.T, seed uint64) *vendors {
 		_, _ = w.Write([]byte(`{"type":"none"}`))
 	})
 	mux.HandleFunc("POST /api/{method}", v.api)
+	mux.HandleFunc("POST /bridge", v.bridge)
 	v.http = httptest.NewServer(mux)
 	t.Cleanup(v.http.Close)
 	return v
@@ -92,18 +95,19 @@ func (v *vendors) show(place, text string) {
 // meets a fault.
 func (v *vendors) faulty(w http.ResponseWriter, do func()) bool {
 	at := v.random.IntN(40)
-	switch {
-	case !v.faults || at > 3:
+	if !v.faults || at > 3 {
 		return false
-	case at == 0:
-		w.Header().Set("Retry-After", "1")
+	}
+	w.Header().Set("Retry-After", "1")
+	switch at {
+	case 0:
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = w.Write([]byte(`{"ok":false,"error":"ratelimited"}`))
 		return true
-	case at == 1:
+	case 1:
 		w.WriteHeader(http.StatusInternalServerError)
 		return true
-	case at == 2:
+	case 2:
 		do()
 		w.WriteHeader(http.StatusInternalServerError)
 		return true
@@ -154,6 +158,30 @@ func (v *vendors) line(w http.ResponseWriter, r *http.Request) {
 	all()
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(answer))
+}
+
+// bridge shows each post once.
+func (v *vendors) bridge(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // it was killed
+	}
+	id := r.Header.Get("webhook-id")
+	var in struct{ Conversation, Thread, Text string }
+	if err := json.Unmarshal(body, &in); err != nil || r.Header.Get("webhook-signature") != bridged(id, r.Header.Get("webhook-timestamp"), body) {
+		v.t.Errorf("%v: %v %s", err, r.Header, body)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	do := func() {
+		if !v.keys[id] {
+			v.keys[id] = true
+			v.show("http/"+in.Conversation+"/"+in.Thread, in.Text)
+		}
+	}
+	if !v.faulty(w, do) {
+		do()
+	}
 }
 
 // api is Slack's Web API.
@@ -236,30 +264,54 @@ type talker struct {
 	random *rand.Rand
 	tori   string // the address that it serves at
 	n      int
-	slack  bool
-	shared bool   // a group, or a channel
-	place  string // as vendors names it
+	kind   string // "line", "slack" or "http"
+	shared bool   // a group, a channel, or a thread
+	room   string // the conversation's id
 	thread string
 	asked  []string
+	again  []func() // have the latest events sent once more
 	forged *atomic.Int64
 }
 
-// send has one event delivered as vendors do: again and again until it is taken.
-func (k *talker) send(path, signature string, sign func(stamp string, body []byte) string, body []byte) {
+// place is where k talks, as vendors names it.
+func (k *talker) place() string {
+	if k.kind == "line" {
+		return "line/" + k.room
+	}
+	return k.kind + "/" + k.room + "/" + k.thread
+}
+
+// signer puts the headers that sign a body.
+type signer func(h http.Header, stamp string, body []byte)
+
+// send has one event delivered as vendors do: again and again until it is taken, and now and then
+// once more, when others came behind it. What is forged, cut short or of another time is refused.
+func (k *talker) send(path string, sign signer, body []byte) {
+	k.deliver(path, sign, body)
+	k.again = append(k.again[max(0, len(k.again)-7):], func() { k.deliver(path, sign, body) })
+	if k.random.IntN(8) == 0 {
+		k.again[k.random.IntN(len(k.again))]()
+	}
+}
+
+func (k *talker) deliver(path string, sign signer, body []byte) {
 	for k.v.ctx.Err() == nil {
-		r, err := http.NewRequestWithContext(k.v.ctx, http.MethodPost, "http://"+k.tori+path, bytes.NewReader(body))
+		stamp, signed, sent, forged := time.Now(), body, body, k.random.IntN(30) == 0
+		switch how := k.random.IntN(3); {
+		case !forged:
+		case how == 0:
+			sent = body[:len(body)/2]
+		case how == 1 && k.kind != "line": // whose signatures are of no time
+			stamp = stamp.Add(-10 * time.Minute)
+		default:
+			signed = append([]byte("forged"), body...)
+		}
+		r, err := http.NewRequestWithContext(k.v.ctx, http.MethodPost, "http://"+k.tori+path, bytes.NewReader(sent))
 		if err != nil {
 			k.v.t.Error(err)
 			return
 		}
-		stamp := strconv.FormatInt(time.Now().Unix(), 10)
-		forged := k.random.IntN(30) == 0
-		said := body
-		if forged {
-			said = append([]byte("forged"), body...)
-		}
-		r.Header.Set("X-Slack-Request-Timestamp", stamp)
-		r.Header.Set(signature, sign(stamp, said))
+		sign(r.Header, strconv.FormatInt(stamp.Unix(), 10), signed)
 		r.Host = "tori.example"
 		a, err := http.DefaultClient.Do(r)
 		switch {
@@ -282,43 +334,60 @@ func (k *talker) send(path, signature string, sign func(stamp string, body []byt
 	}
 }
 
+// say says the nth word.
 func (k *talker) say(n int) {
-	text := fmt.Sprintf("word %d of %s", n, k.place)
+	text := fmt.Sprintf("word %d of %s/%s", n, k.kind, k.room)
 	k.asked = append(k.asked, text)
 	k.v.mu.Lock()
 	k.v.clock++
 	clock := k.v.clock
-	token := ""
-	if !k.slack {
-		token = fmt.Sprintf("%s.%d", strings.TrimPrefix(k.place, "line/"), clock)
-		k.v.tokens[token] = time.Now()
-	}
 	k.v.mu.Unlock()
-	if !k.slack {
-		e := map[string]any{"type": "message", "mode": "active", "webhookEventId": fmt.Sprintf("E%d", clock), "replyToken": token, "timestamp": time.Now().UnixMilli()}
-		user := fmt.Sprintf("U%d", k.n)
-		m := map[string]any{"id": fmt.Sprintf("M%d", clock), "type": "text", "text": text, "quoteToken": "q"}
-		e["source"] = map[string]any{"type": "user", "userId": user}
-		if k.shared {
-			m["text"] = "@tori " + text
-			m["mention"] = map[string]any{"mentionees": []map[string]any{{"index": 0, "length": 5, "type": "user", "isSelf": true}}}
-			e["source"] = map[string]any{"type": "group", "userId": user, "groupId": strings.TrimPrefix(k.place, "line/")}
-		}
-		e["message"] = m
-		k.send("/webhooks/line", "X-Line-Signature", func(_ string, b []byte) string {
-			return base64.StdEncoding.EncodeToString(signature(lineSecret, b))
-		}, k.json(map[string]any{"destination": "x", "events": []any{e}}))
-		return
+	user := fmt.Sprintf("U%d", k.n)
+	switch k.kind {
+	case "line":
+		k.sayLINE(clock, user, text)
+	case "slack":
+		k.saySlack(clock, user, text)
+	default:
+		id := fmt.Sprintf("E%d", clock)
+		k.send("/webhooks/http", func(h http.Header, stamp string, b []byte) {
+			h.Set("webhook-id", id)
+			h.Set("webhook-timestamp", stamp)
+			h.Set("webhook-signature", bridged(id, stamp, b))
+		}, k.json(map[string]any{"kind": "message", "id": fmt.Sprintf("M%d", clock), "conversation": k.room, "thread": k.thread, "user": map[string]any{"id": user}, "text": text}))
 	}
+}
+
+func (k *talker) sayLINE(clock int, user, text string) {
+	token := fmt.Sprintf("%s.%d", k.room, clock)
+	k.v.mu.Lock()
+	k.v.tokens[token] = time.Now()
+	k.v.mu.Unlock()
+	e := map[string]any{"type": "message", "mode": "active", "webhookEventId": fmt.Sprintf("E%d", clock), "replyToken": token, "timestamp": time.Now().UnixMilli()}
+	m := map[string]any{"id": fmt.Sprintf("M%d", clock), "type": "text", "text": text, "quoteToken": "q"}
+	e["source"] = map[string]any{"type": "user", "userId": user}
+	if k.shared {
+		m["text"] = "@tori " + text
+		m["mention"] = map[string]any{"mentionees": []map[string]any{{"index": 0, "length": 5, "type": "user", "isSelf": true}}}
+		e["source"] = map[string]any{"type": "group", "userId": user, "groupId": k.room}
+	}
+	e["message"] = m
+	k.send("/webhooks/line", func(h http.Header, _ string, b []byte) {
+		h.Set("X-Line-Signature", base64.StdEncoding.EncodeToString(signature(lineSecret, b)))
+	}, k.json(map[string]any{"destination": "x", "events": []any{e}}))
+}
+
+func (k *talker) saySlack(clock int, user, text string) {
 	ts := fmt.Sprintf("%d.%06d", time.Now().Unix(), clock)
-	m := map[string]any{"type": "message", "channel": strings.Split(k.place, "/")[1], "user": fmt.Sprintf("U%d", k.n), "text": text, "ts": ts}
+	m := map[string]any{"type": "message", "channel": k.room, "user": user, "text": text, "ts": ts}
 	events := []map[string]any{m}
 	if k.shared {
 		m["text"] = "<@" + slackBot + "> " + text
 		if k.thread == "" {
+			came := k.place()
 			k.thread = ts
 			k.v.mu.Lock()
-			k.v.came["slack/"+m["channel"].(string)+"/"+ts] = k.v.came[k.place]
+			k.v.came[k.place()] = k.v.came[came]
 			k.v.mu.Unlock()
 		} else {
 			m["thread_ts"] = k.thread
@@ -331,8 +400,9 @@ func (k *talker) say(n int) {
 		}
 	}
 	for i, e := range events {
-		k.send("/webhooks/slack/events", "X-Slack-Signature", func(stamp string, b []byte) string {
-			return "v0=" + hex.EncodeToString(signature(slackSecret, append([]byte("v0:"+stamp+":"), b...)))
+		k.send("/webhooks/slack/events", func(h http.Header, stamp string, b []byte) {
+			h.Set("X-Slack-Request-Timestamp", stamp)
+			h.Set("X-Slack-Signature", "v0="+hex.EncodeToString(signature(slackSecret, append([]byte("v0:"+stamp+":"), b...))))
 		}, k.json(map[string]any{"type": "event_callback", "event_id": fmt.Sprintf("Ev%d.%d", clock, i), "event": e}))
 	}
 }
@@ -351,15 +421,20 @@ func signature(secret string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
+// bridged is the signature of the Standard Webhooks.
+func bridged(id, stamp string, body []byte) string {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(httpSecret, "whsec_"))
+	if err != nil {
+		panic(err)
+	}
+	return "v1," + base64.StdEncoding.EncodeToString(signature(string(key), append([]byte(id+"."+stamp+"."), body...)))
+}
+
 // answers are what was said to k so far.
 func (k *talker) answers() []string {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
-	place := k.place
-	if k.slack {
-		place = strings.TrimSuffix(place, "/") + "/" + k.thread
-	}
-	return slices.Clone(k.v.said[place])
+	return slices.Clone(k.v.said[k.place()])
 }
 
 // talk says words until the time is over, and waits for the answers.
@@ -391,14 +466,14 @@ func (k *talker) await(came <-chan struct{}) {
 
 var said = regexp.MustCompile(`word \d+ of \S+`)
 
-// People talk with tori by LINE and Slack, alone and in groups, while it is killed at random
-// moments and the vendors send again, twice, forged, in any order, refuse and break. Each word
+// People talk with tori by LINE, Slack and a bridge, alone and in groups, while it is killed at
+// random moments and the vendors send again, twice, late, forged, in any order, refuse and break. Each word
 // is answered once, in the order of its place, and there. TORI_SOAK says for how long ("5m",
 // with 200 places), TORI_SOAK_SEED with which chances.
 func TestChannelsKilledAtRandom(t *testing.T) {
 	skipShort(t, "people talk for seconds")
 	t.Parallel()
-	length, places := 8*time.Second, 16
+	length, places := 8*time.Second, 18
 	if s := os.Getenv("TORI_SOAK"); s != "" {
 		var err error
 		if length, err = time.ParseDuration(s); err != nil {
@@ -439,8 +514,9 @@ func TestChannelsKilledAtRandom(t *testing.T) {
 	h.config = h.write("config.yaml", fmt.Sprintf("language: en\nllm:\n  provider: openai\n  openai: {base_url: %q, model: m, api_key: key-for-a-test}\n"+
 		"routing: {classifier: {enabled: false}, llm: {chat_provider: openai, chat_model: m}}\nserve: {listen: %q, public_url: 'https://tori.example'}\n"+
 		"channels:\n  line: {channel_secret: %s, access_token: line-token-of-a-test, allow_from: [%[5]s], base_url: %[6]q}\n"+
-		"  slack: {bot_token: xoxb-test, signing_secret: %[4]s, allow_from: [%[5]s], base_url: %[7]q, entry: chat}\n",
-		model.URL, tori, lineSecret, slackSecret, strings.Join(users, ","), v.http.URL, v.http.URL+"/api"))
+		"  slack: {bot_token: xoxb-test, signing_secret: %[4]s, allow_from: [%[5]s], base_url: %[7]q, entry: chat}\n"+
+		"  http: {secret: %[8]s, url: %[9]q, allow_from: [%[5]s], entry: chat}\n",
+		model.URL, tori, lineSecret, slackSecret, strings.Join(users, ","), v.http.URL, v.http.URL+"/api", httpSecret, v.http.URL+"/bridge"))
 	over, killed := make(chan struct{}), 0
 	var all, killer sync.WaitGroup
 	end := make(chan struct{})
@@ -481,23 +557,25 @@ func TestChannelsKilledAtRandom(t *testing.T) {
 	var forged atomic.Int64
 	talkers := make([]*talker, places)
 	for n := range talkers {
-		k := &talker{v: v, random: rand.New(rand.NewPCG(seed, uint64(100+n))), tori: tori, n: n, slack: n%2 == 0, shared: n%4 > 1, forged: &forged}
+		k := &talker{v: v, random: rand.New(rand.NewPCG(seed, uint64(100+n))), tori: tori, n: n, kind: []string{"line", "slack", "http"}[n%3], shared: n%6 > 2, room: fmt.Sprint("U", n), forged: &forged}
 		switch {
-		case k.slack && k.shared:
-			k.place = fmt.Sprintf("slack/C%d/", n)
-		case k.slack:
-			k.place = fmt.Sprintf("slack/D%d/", n)
+		case k.kind == "slack" && k.shared:
+			k.room = fmt.Sprint("C", n)
+		case k.kind == "slack":
+			k.room = fmt.Sprint("D", n)
 		case k.shared:
-			k.place = fmt.Sprintf("line/G%d", n)
-		default:
-			k.place = fmt.Sprintf("line/U%d", n)
+			k.room = fmt.Sprint("G", n)
+		}
+		if k.kind == "http" && k.shared {
+			k.thread = "T1"
 		}
 		talkers[n] = k
-		v.came[k.place] = make(chan struct{}, 1)
+		v.came[k.place()] = make(chan struct{}, 1)
 	}
 	came := maps.Clone(v.came)
 	for _, k := range talkers {
-		all.Go(func() { k.talk(over, came[k.place]) })
+		at := came[k.place()]
+		all.Go(func() { k.talk(over, at) })
 	}
 	<-time.After(length)
 	close(over)
@@ -515,7 +593,7 @@ func TestChannelsKilledAtRandom(t *testing.T) {
 		words += len(want)
 		for i := range max(len(got), len(want)) {
 			if i >= len(got) || i >= len(want) || got[i] != want[i] {
-				t.Errorf("%s: %d of %d answers; after %d it goes on with %.400q", k.place, len(got), len(want), i, got[min(i, len(got)):])
+				t.Errorf("%s: %d of %d answers; after %d it goes on with %.400q", k.place(), len(got), len(want), i, got[min(i, len(got)):])
 				break
 			}
 		}

@@ -53,7 +53,7 @@ func (e *Engine) carry(ctx context.Context, x session, m channel.Message, cmd ro
 	case routing.Approve:
 		return e.decide(ctx, x, m.User, channel.Decision{Job: c.Job, Hash: c.Hash, Grant: true})
 	case routing.Deny:
-		return e.decide(ctx, x, m.User, channel.Decision{Job: c.Job, Hash: c.Hash, Reason: e.Strict(c.Reason)})
+		return e.decide(ctx, x, m.User, channel.Decision{Job: c.Job, Hash: c.Hash, Reason: c.Reason})
 	case routing.AutoApprove:
 		if e.Approvals == nil {
 			return Entry{}, i18n.E("conversation.no_approvals")
@@ -100,6 +100,7 @@ func (e *Engine) decide(ctx context.Context, x session, user string, d channel.D
 	if e.Approvals == nil {
 		return Entry{}, i18n.E("conversation.no_approvals")
 	}
+	d.Reason = e.Strict(d.Reason)
 	a, err := e.Approvals.Decide(ctx, x.ID, user, d)
 	if err != nil {
 		return Entry{}, err

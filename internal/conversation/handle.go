@@ -232,7 +232,7 @@ func (e *Engine) tell(ctx context.Context, x session, n Entry) {
 // not, is shown with the next message of the session, or by PostOwing of who has the channel.
 func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	if c := e.channel(x.kind); c != nil && !e.held(ctx, x, n) && !e.behind(ctx, x, n) {
-		err := c.Post(ctx, n.post(x.ID))
+		err := show(ctx, c, n.post(x.ID))
 		if err == nil {
 			if ctx.Value(byItself{}) != nil {
 				e.posted(ctx, x, n.Seq)
@@ -244,9 +244,13 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	if n.Seq == 0 {
 		return
 	}
+	e.tried(x.ID, true) // what is new is soon shown again, whatever else is not taken
 	ctx = context.WithoutCancel(ctx)
 	err := x.update(ctx, func(s *State) bool {
 		if !s.unposted(n.Seq) {
+			if !slices.Contains(s.Unposted, n.Seq) {
+				e.Log.Error(fmt.Sprintf("A post is not shown any more: %d wait for the channel", maxUnposted), "session_id", x.ID, "seq", n.Seq)
+			}
 			return false
 		}
 		e.owes(ctx, x, true)
@@ -255,91 +259,6 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	if err != nil {
 		e.Log.Error(err.Error())
 	}
-}
-
-// posted notes that posts were shown.
-func (e *Engine) posted(ctx context.Context, x session, all ...int64) {
-	if err := x.update(context.WithoutCancel(ctx), func(s *State) bool {
-		before := len(s.Unposted)
-		s.Unposted = slices.DeleteFunc(s.Unposted, func(seq int64) bool { return slices.Contains(all, seq) })
-		return len(s.Unposted) < before
-	}); err != nil {
-		e.Log.Error(err.Error())
-	}
-}
-
-// behind reports whether a post waits for an earlier one that its channel does not take: what
-// is said is shown in its order. PostOwing then shows both, or this one alone.
-func (e *Engine) behind(ctx context.Context, x session, n Entry) bool {
-	waits := func() bool {
-		s, err := x.state()
-		return err == nil && len(s.Unposted) > 0 && s.Unposted[0] < n.Seq
-	}
-	if !waits() || e.Quiet != nil && e.Quiet(x.kind) { // quiet holds some posts back, not what answers
-		return false
-	}
-	e.postAgain(ctx, x)
-	return waits()
-}
-
-// owes keeps in house.db whether a session has Unposted, so that whoever has its channel finds
-// it among all sessions. The caller writes to the session. A terminal is not looked for: it
-// shows its sessions itself.
-func (e *Engine) owes(ctx context.Context, x session, owes bool) {
-	if x.kind == channel.Terminal {
-		return
-	}
-	value := ""
-	if owes {
-		value = "1"
-	}
-	if err := e.Store.SetMark(ctx, unpostedScope(x.kind), x.ID, value); err != nil {
-		e.Log.Error(err.Error(), "session_id", x.ID)
-	}
-}
-
-func unpostedScope(kind channel.Kind) string { return "unposted/" + string(kind) }
-
-// PostOwing is PostOwed of each session of this engine's channels that has something to show,
-// whichever process said it.
-func (e *Engine) PostOwing(ctx context.Context) error {
-	e.mu.Lock()
-	kinds := sortedKeys(e.channels)
-	e.mu.Unlock()
-	var all error
-	for _, kind := range kinds {
-		ids, err := e.Store.Marks(ctx, unpostedScope(kind))
-		for _, id := range ids {
-			e.PostOwed(ctx, id)
-			x := e.open(id, kind)
-			if !e.Known(id) {
-				e.owes(ctx, x, false) // it was removed
-				continue
-			}
-			err = errors.Join(err, x.update(ctx, func(s *State) bool {
-				if len(s.Unposted) == 0 {
-					e.owes(ctx, x, false)
-				}
-				return false
-			}))
-		}
-		all = errors.Join(all, err)
-	}
-	return all
-}
-
-// byItself marks the context of what is said without anybody having just asked for it.
-type byItself struct{}
-
-// held reports whether a post waits until it is not quiet any more.
-func (e *Engine) held(ctx context.Context, x session, n Entry) bool {
-	return n.Job != "" && ctx.Value(byItself{}) != nil && e.Quiet != nil && e.Quiet(x.kind)
-}
-
-// PostOwed shows what the channel of a session did not take, or what another process said
-// that has none.
-func (e *Engine) PostOwed(ctx context.Context, sessionID string) {
-	e.postAgain(context.WithValue(ctx, byItself{}, true), e.open(sessionID, kindOf(sessionID)))
 }
 
 // ShowJob shows what was said of a job to a session since a time, where another process may
@@ -370,50 +289,6 @@ func (e *Engine) ShowJob(ctx context.Context, sessionID, job string, since time.
 	}
 }
 
-// postAgain shows what the channel did not take before. It is shown before it counts as shown:
-// a channel shows no post twice.
-func (e *Engine) postAgain(ctx context.Context, x session) {
-	s, err := x.state()
-	c := e.channel(x.kind)
-	if err == nil && (len(s.Unposted) == 0 || c == nil) {
-		return
-	}
-	var all []Entry
-	if err == nil {
-		all, err = x.since(slices.Min(s.Unposted)-1, keptBack)
-	}
-	if err != nil {
-		e.Log.Error(err.Error())
-		return
-	}
-	shown := slices.Clone(s.Unposted) // or there is no such post
-	left := func(seq int64) { shown = slices.DeleteFunc(shown, func(n int64) bool { return n == seq }) }
-	for _, seq := range s.Unposted {
-		if len(all) == 0 || seq > all[len(all)-1].Seq { // it is being written
-			left(seq)
-		}
-	}
-	for _, n := range all {
-		switch {
-		case !slices.Contains(s.Unposted, n.Seq), n.Role != roleAssistant:
-			continue
-		case e.held(ctx, x, n):
-			left(n.Seq)
-			continue
-		}
-		if n.Job != "" && x.kind != channel.Terminal { // whoever worked on it showed no end; a terminal follows it
-			_ = c.Post(ctx, channel.Post{SessionID: x.ID, Kind: channel.Progress, Job: n.Job})
-		}
-		if err := c.Post(ctx, n.post(x.ID)); err != nil {
-			e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
-			left(n.Seq)
-		}
-	}
-	if len(shown) > 0 {
-		e.posted(ctx, x, shown...)
-	}
-}
-
 // post is an entry as it goes to a channel.
 func (n *Entry) post(id string) channel.Post {
 	key := n.Key
@@ -430,7 +305,7 @@ func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 	if p.Kind == channel.Progress {
 		if c := e.channel(x.kind); c != nil {
 			p.Text = e.Strict(p.Text)
-			return c.Post(ctx, p)
+			return show(ctx, c, p)
 		}
 		return nil
 	}

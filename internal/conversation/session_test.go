@@ -65,8 +65,16 @@ func TestControl(t *testing.T) {
 	if got := h.hears("/help"); !strings.Contains(got[0], "`/deny JOB [HASH] [REASON]` ") || strings.Count(got[0], "\n")+1 != len(h.Commands()) {
 		t.Errorf("%q", got)
 	}
-	h.desk.refuse = i18n.E("conversation.too_many", 1)
 	m := h.message("")
+	m.Decision = &channel.Decision{Job: "j", Hash: "h", Reason: "it has hunter2-hunter2 in it"}
+	if err := h.Handle(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got, all := h.desk.decided[2].Reason, h.stage.seen(); strings.Contains(got+all[len(all)-1], "hunter2") || !strings.Contains(got, "in it") {
+		t.Errorf("%q, %q", got, all[len(all)-1])
+	}
+	h.desk.refuse = i18n.E("conversation.too_many", 1)
+	m = h.message("")
 	m.Decision = &channel.Decision{Job: "j", Hash: "h", Grant: true}
 	if err := h.Handle(t.Context(), m); err != nil {
 		t.Fatal(err)

@@ -290,8 +290,10 @@ func carried(t *testing.T, open func(*testing.T, *Handler) Fixture) {
 	}
 	f.Say("こんにちは  two spaces ")
 	f.Say("/code1 設計して")
+	const odd = "\u200b/stop\u200b \u202etxet\u202c a\u2066b\u2069 \ufeffz\u200dw" // a terminal drops what steers it
+	f.Say(odd)
 	told := h.Told()
-	if len(told) != 2 {
+	if len(told) != 3 || told[2].UserText != odd && told[2].UserText != channel.Clean(odd) {
 		t.Fatalf("%+v", told)
 	}
 	if told[0].UserText != "こんにちは  two spaces " || told[1].UserText != "/code1 設計して" {

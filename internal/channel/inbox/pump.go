@@ -29,7 +29,7 @@ const (
 	firstRetry = time.Second
 	lastRetry  = time.Minute
 	giveUp     = time.Hour
-	keepIDs    = 7 * 24 * time.Hour
+	keepIDs    = channel.KeepIDs
 	cleanEvery = 24 * time.Hour
 )
 

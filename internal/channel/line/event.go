@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf16"
 
 	"toritsugi/internal/channel"
@@ -16,6 +17,7 @@ type event struct {
 	Mode       string `json:"mode"` // "standby": another program answers
 	ID         string `json:"webhookEventId"`
 	ReplyToken string `json:"replyToken"`
+	Timestamp  int64  `json:"timestamp"` // when it happened, in milliseconds since 1970
 	Source     struct {
 		Type    string `json:"type"` // "user", "group" or "room"
 		UserID  string `json:"userId"`
@@ -72,6 +74,12 @@ func read(raw []byte) (e event, err error) {
 		}
 	}
 	return e, nil
+}
+
+// stale reports whether an event is so old that its id may be forgotten: LINE does not sign when it
+// sends, so it may be one that somebody sends again who got hold of it.
+func (e *event) stale(now time.Time) bool {
+	return now.Sub(time.UnixMilli(e.Timestamp)) > channel.KeepIDs-time.Hour
 }
 
 // isID reports whether s looks like an id of LINE.

@@ -93,7 +93,7 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if d, err := described(); err != nil {
 		v.t.Error(err)
-	} else if said := d.check(r, body); said != "" {
+	} else if said := d.Check(r, r.URL.Path, body); said != "" {
 		v.t.Errorf("%s %s: %s: %.500s", r.Method, r.URL.Path, said, body)
 	}
 	if i := slices.IndexFunc(v.faults, func(f fault) bool { return strings.HasPrefix(r.URL.Path, f.path) }); i >= 0 {
@@ -366,7 +366,7 @@ func (v *vendor) happens(id, kind, source string, more map[string]any) map[strin
 	if parts[2] != "" {
 		from["userId"] = parts[2]
 	}
-	e := map[string]any{"type": kind, "mode": "active", "timestamp": 1, "webhookEventId": id, "deliveryContext": map[string]any{"isRedelivery": false}, "source": from}
+	e := map[string]any{"type": kind, "mode": "active", "timestamp": time.Now().UnixMilli(), "webhookEventId": id, "deliveryContext": map[string]any{"isRedelivery": false}, "source": from}
 	if kind != "unsend" && kind != "unfollow" && kind != "leave" {
 		e["replyToken"] = "reply-" + id
 		v.mu.Lock()

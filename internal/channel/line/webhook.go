@@ -48,6 +48,9 @@ func (l *Line) take(r *http.Request) int {
 			continue
 		case !e.addressed():
 			continue // what is none of ours is not even kept
+		case e.stale(l.opt.Now()):
+			l.opt.Log.Warn("An event of LINE is days old and not taken: somebody sent it again, or this machine's clock is wrong", "event", e.ID)
+			continue
 		}
 		queue := e.session()
 		if e.Type == "unsend" {

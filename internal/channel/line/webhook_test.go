@@ -73,6 +73,24 @@ func TestWebhookPutsEventsInOrder(t *testing.T) {
 	}
 }
 
+// LINE signs no time of sending: what is older than ids are known is taken from nobody.
+func TestWebhookTakesNothingOfLastWeek(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := setUp(t, nil)
+		body := callback(r.v.happens("E1", "message", "user:U1", textOf("1", "hello")))
+		for _, c := range []struct {
+			after time.Duration
+			taken int
+		}{{-time.Hour, 1}, {0, 1}, {6 * 24 * time.Hour, 1}, {channel.KeepIDs, 0}, {90 * 24 * time.Hour, 0}} {
+			r.opt.Now = func() time.Time { return time.Now().Add(c.after) }
+			r.box.events, r.box.known = nil, map[string]bool{}
+			if code := r.hook(http.MethodPost, body, signature(secret, body)); code != http.StatusOK || len(r.box.events) != c.taken {
+				t.Errorf("after %s: %d, %d taken", c.after, code, len(r.box.events))
+			}
+		}
+	})
+}
+
 func TestWebhookSaysWhenTheInboxIsFull(t *testing.T) {
 	r := setUp(t, nil)
 	body := callback(r.v.happens("E1", "message", "user:U1", textOf("1", "hello")))

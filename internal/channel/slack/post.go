@@ -163,6 +163,8 @@ func (s *Slack) saying(ctx context.Context, at place, key string, all []part, ol
 			return err
 		}
 		args.Set("metadata", string(about))
+		args.Set("unfurl_links", "false")
+		args.Set("unfurl_media", "false")
 		var answer struct{ TS string }
 		if err := s.api.call(ctx, s.opt.BotToken, "chat.postMessage", args, &answer); err != nil {
 			if !undone(err) { // it may be there: the next attempt looks
@@ -183,7 +185,7 @@ func (s *Slack) saying(ctx context.Context, at place, key string, all []part, ol
 
 // args are the arguments with which a message is shown at a place.
 func (p part) args(at place) (url.Values, error) {
-	args := url.Values{"channel": {at.channel}, "text": {p.text}, "unfurl_links": {"false"}, "unfurl_media": {"false"}}
+	args := url.Values{"channel": {at.channel}, "text": {p.text}}
 	if at.thread != "" {
 		args.Set("thread_ts", at.thread)
 	}

@@ -403,3 +403,30 @@ func TestReadyTellsOfARevokedToken(t *testing.T) {
 		}
 	})
 }
+
+// In a thread of thousands of messages an answer to what is said now costs no look at them; what
+// an earlier process may have said costs one.
+func TestAThreadOfThousands(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig) {
+		later(t, r)
+		for n := range 5000 {
+			r.f.messages = append(r.f.messages, &posted{message: message{Channel: "C1", ThreadTS: thread, TS: fmt.Sprintf("1700003000.%06d", n), User: "U1", Text: "chat"}})
+		}
+		looks := func() int { return len(r.f.methods("conversations.replies")) }
+		now := fmt.Sprintf("C1.%d.000100", time.Now().Add(time.Hour).Unix())
+		for n := range 3 {
+			r.post(channel.Post{SessionID: session, ReplyTo: now, Key: fmt.Sprint("now", n), Kind: channel.Answer, Text: fmt.Sprint("answer ", n)})
+		}
+		if n := looks(); n != 0 {
+			t.Errorf("%d looks", n)
+		}
+		for n := range 3 {
+			r.post(answer(fmt.Sprint("k", n), fmt.Sprint("report ", n)))
+		}
+		if n := looks(); n != 26 { // pages of 200, with what was just said
+			t.Errorf("%d looks", n)
+		}
+		r.has("answer 2", "report 2")
+	})
+}

@@ -97,10 +97,16 @@ func shown(p channel.Post, conversation, thread string) post {
 
 const (
 	maxReason = 4 << 10 // bytes that are read of an answer
-	// defaultWait is how long a bridge is left alone that is busy or away and does not say
-	// for how long; longestWait is the most that it may ask for.
+	// A bridge that is busy or away and does not say for how long is left alone for firstWait,
+	// then for twice as long each time, up to defaultWait; longestWait is the most that it may
+	// ask for.
+	firstWait   = time.Second
 	defaultWait = 10 * time.Second
 	longestWait = time.Hour
+	// maxTries is how often one Post sends, maxPatience how long it waits between two tries:
+	// whoever posts keeps what was not taken, and comes again.
+	maxTries    = 4
+	maxPatience = 5 * time.Second
 )
 
 // Check implements channel.Checker: nobody is asked before something is sent.
@@ -137,26 +143,29 @@ func (w *Webhook) post(ctx context.Context, p channel.Post) (status int, err err
 	}
 	defer leave()
 	out := shown(p, conversation, thread)
-	now := w.opt.Now()
 	w.mu.Lock()
 	_, said := w.said.Get(out.ID)
-	until := w.until
 	w.mu.Unlock()
-	switch {
-	case said:
+	if said {
 		return http.StatusOK, nil
-	case now.Before(until):
-		return 0, i18n.E("webhook.waits", until.UTC().Format(time.RFC3339))
 	}
 	body, err := json.Marshal(out)
 	if err != nil {
 		return 0, err
 	}
-	status, err = w.send(ctx, out.ID, now, body)
-	switch {
-	case err != nil:
-		return 0, err
-	case status/100 != 2: // no later attempt mends it; the post is on record in the session
+	for n := 1; ; n++ {
+		if late := w.patience(ctx); late != nil {
+			return 0, cmp.Or(err, late)
+		}
+		var mends bool
+		if status, mends, err = w.send(ctx, out.ID, body); err == nil {
+			break
+		}
+		if !mends || n == maxTries {
+			return 0, err
+		}
+	}
+	if status/100 != 2 { // no later attempt mends it; the post is on record in the session
 		w.opt.Log.Warn("The bridge does not take a post, it is dropped", "status", status, "session_id", p.SessionID, "post", out.ID)
 	}
 	w.mu.Lock()
@@ -165,21 +174,45 @@ func (w *Webhook) post(ctx context.Context, p channel.Post) (status int, err err
 	return status, nil
 }
 
-// send makes one request. Without an error its status is final.
-func (w *Webhook) send(ctx context.Context, id string, now time.Time, body []byte) (status int, err error) {
+// patience waits while the bridge is left alone, where that is not for long.
+func (w *Webhook) patience(ctx context.Context) error {
+	w.mu.Lock()
+	until := w.until
+	w.mu.Unlock()
+	long := until.Sub(w.opt.Now())
+	if long > maxPatience {
+		return i18n.E("webhook.waits", until.UTC().Format(time.RFC3339))
+	}
+	if long <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send makes one request. Without an error its status is final; mends says that some seconds may
+// mend the error.
+func (w *Webhook) send(ctx context.Context, id string, body []byte) (status int, mends bool, err error) {
+	now := w.opt.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.opt.URL, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	w.key.sign(req.Header, id, now, body)
 	res, err := w.http.Do(req)
 	if ctx.Err() != nil && err != nil {
-		return 0, ctx.Err()
+		return 0, false, ctx.Err()
 	}
 	if err != nil {
 		w.wait(now, 0)
-		return 0, i18n.E("webhook.unreachable", w.opt.Mask(err.Error()))
+		return 0, true, i18n.E("webhook.unreachable", w.opt.Mask(err.Error()))
 	}
 	why, _ := io.ReadAll(io.LimitReader(res.Body, maxReason))
 	_ = res.Body.Close()
@@ -193,18 +226,27 @@ func (w *Webhook) send(ctx context.Context, id string, now time.Time, body []byt
 	w.mu.Unlock()
 	switch s {
 	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return s, nil
+		return s, false, nil
 	}
 	if s/100 == 2 {
-		return s, nil
+		w.mu.Lock()
+		w.pause = 0
+		w.mu.Unlock()
+		return s, false, nil
 	}
 	w.wait(now, wire.RetryAfter(res.Header, now))
-	return s, failed
+	return s, s/100 == 5 || s == http.StatusTooManyRequests, failed
 }
 
-// wait leaves the bridge alone for a while.
+// wait leaves the bridge alone for as long as it asks, or a while.
 func (w *Webhook) wait(now time.Time, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.until = now.Add(min(cmp.Or(d, defaultWait), longestWait))
+	if d == 0 {
+		if !now.Before(w.until) { // else it is one more of those that were under way
+			w.pause = min(max(2*w.pause, firstWait), defaultWait)
+		}
+		d = w.pause
+	}
+	w.until = now.Add(min(d, longestWait))
 }

@@ -45,6 +45,7 @@ type Webhook struct {
 	mu    sync.Mutex
 	said  channel.Recent[bool] // ids of posts that were taken
 	until time.Time            // nothing is sent before: the bridge is busy or away
+	pause time.Duration        // the latest that it did not ask for itself; 0 once it took something
 	// refused is why the bridge takes nothing at all.
 	refused error
 }

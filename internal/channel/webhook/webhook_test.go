@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -224,8 +225,8 @@ func TestWhatDoesNotWait(t *testing.T) {
 	}
 }
 
-// A bridge that is busy or away is left alone for as long as it asks; nothing is lost, and
-// what it will never take is not offered for ever.
+// A bridge that is busy or away is left alone for as long as it asks, and waited for where that is
+// seconds; nothing is lost, and what it will never take is not offered for ever.
 func TestTheBridgeIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := setUp(t, nil)
@@ -236,7 +237,8 @@ func TestTheBridgeIsAway(t *testing.T) {
 			status int
 			after  string
 			wait   time.Duration
-		}{{429, "120", 2 * time.Minute}, {503, "", defaultWait}, {500, "900000", longestWait}, {429, "86400", longestWait}, {401, "", defaultWait}, {404, "", defaultWait}} {
+			tries  int
+		}{{429, "120", 2 * time.Minute, 1}, {503, "", 8 * time.Second, maxTries}, {500, "900000", longestWait, 1}, {429, "86400", longestWait, 1}, {401, "", defaultWait, 1}, {404, "", defaultWait, 1}} {
 			calls := r.b.calls
 			r.b.answer = func(int) (int, http.Header) { return c.status, http.Header{"Retry-After": {c.after}} }
 			err := try("late")
@@ -247,15 +249,29 @@ func TestTheBridgeIsAway(t *testing.T) {
 				t.Errorf("%d: ready %v", c.status, ready)
 			}
 			r.b.answer = nil
-			time.Sleep(c.wait - 2*time.Second)
-			if err := try("late"); err == nil || r.b.calls != calls+1 {
+			time.Sleep(c.wait - maxPatience - time.Second)
+			if err := try("late"); err == nil || r.b.calls != calls+c.tries {
 				t.Errorf("%d: called %d times, %v", c.status, r.b.calls-calls, err)
 			}
-			time.Sleep(2 * time.Second)
+			time.Sleep(maxPatience + time.Second)
 		}
 		if err := try("late"); err != nil || strings.Count(r.b.all(), "late") != 1 {
 			t.Errorf("%v %s", err, r.b.all())
 		}
+		began, calls := time.Now(), r.b.calls
+		r.b.answer = func(n int) (int, http.Header) {
+			return map[bool]int{true: 502, false: 200}[n <= calls+2], nil
+		}
+		if err := try("soon"); err != nil || time.Since(began) != 3*time.Second || !strings.Contains(r.b.all(), "soon") {
+			t.Errorf("%v after %s: %s", err, time.Since(began), r.b.all())
+		}
+		r.b.answer = func(int) (int, http.Header) { return 500, nil }
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if err := r.Post(ctx, channel.Post{SessionID: session, Key: "ends", Kind: channel.Answer, Text: "x"}); err == nil || ctx.Err() == nil {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(time.Minute)
 		for _, status := range []int{400, 410, 413, 422} {
 			calls := r.b.calls
 			r.b.answer = func(int) (int, http.Header) { return status, nil }
