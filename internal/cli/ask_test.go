@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,6 +107,40 @@ func TestStopADeadRun(t *testing.T) {
 	}
 	if v := h.only(); v.Status() != task.Stopped || v.State.Generation != 2 {
 		t.Errorf("%s, generation %d", v.Status(), v.State.Generation)
+	}
+}
+
+// A live owner is named and left alone; what a dead one left is freed, and the run
+// goes on from where it was.
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sleeper(t).URL, "")
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/began")
+	id := h.only().Metadata.UUID
+	if out := h.tori(exitUsage, "unlock", id[:8]); !strings.Contains(out, fmt.Sprintf("run %s is in the hands of process %d on ", id, p.Process.Pid)) || !h.only().Held {
+		t.Errorf("said:\n%s", out)
+	}
+	_ = p.Process.Kill()
+	_ = p.Wait()
+	out := h.tori(exitOK, "unlock", id[:8])
+	if !strings.Contains(out, fmt.Sprintf("Run %s is free: its owner, process %d on ", id[:8], p.Process.Pid)) || !strings.Contains(out, "Go on with: tori run --resume "+id[:8]) {
+		t.Errorf("said:\n%s", out)
+	}
+	v := h.only()
+	if _, err := os.Stat(filepath.Join(v.Dir, ".lock")); v.Status() != task.Running || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s, %v", v.Status(), err)
+	}
+	if out := h.tori(exitOK, "unlock", id, "--json"); out != fmt.Sprintf("{\"uuid\":%q,\"status\":\"running\",\"freed\":false,\"owner\":null,\"ended\":[],\"mended\":[]}\n", id) {
+		t.Errorf("said:\n%s", out)
+	}
+	if out := h.tori(exitOK, "unlock", id[:8]); !strings.Contains(out, "Nobody holds run "+id[:8]) {
+		t.Errorf("said:\n%s", out)
+	}
+	resume := append([]string{"run", "--resume", id, "--config", h.config, "--base-dir", h.base()}, h.bare...)
+	h.ends(exitOK, "^completed: ", resume...)
+	if out := h.tori(exitOK, "unlock", id[:8]); !strings.Contains(out, "it is completed") {
+		t.Errorf("said:\n%s", out)
 	}
 }
 
