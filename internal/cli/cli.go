@@ -51,6 +51,7 @@ type commands struct {
 	Resume    resumeCmd    `cmd:"" help:"${resume_verb_help}"`
 	Answer    answerCmd    `cmd:"" help:"${answer_help}"`
 	Stop      stopCmd      `cmd:"" help:"${stop_help}"`
+	Retry     retryCmd     `cmd:"" help:"${retry_help}"`
 	Unlock    unlockCmd    `cmd:"" help:"${unlock_help}"`
 	Show      showCmd      `cmd:"" help:"${show_help}"`
 	Tasks     tasksCmd     `cmd:"" help:"${tasks_help}"`

@@ -78,6 +78,7 @@ var verbLines = []struct {
 	{"resume", []string{"resume UUID BASE"}},
 	{"run", []string{"run --resume UUID BASE BARE", "run --repo repo --issue poisoned.md --script s.yaml BASE BARE"}},
 	{"stop", []string{"stop UUID BASE"}},
+	{"retry", []string{"retry UUID BASE", "retry POISON BASE"}},
 }
 
 // What the verbs print of a ledger whose texts were written to steer a terminal
