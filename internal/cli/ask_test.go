@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"toritsugi/internal/llm"
@@ -141,6 +142,61 @@ func TestUnlock(t *testing.T) {
 	h.ends(exitOK, "^completed: ", resume...)
 	if out := h.tori(exitOK, "unlock", id[:8]); !strings.Contains(out, "it is completed") {
 		t.Errorf("said:\n%s", out)
+	}
+}
+
+// A log is followed while the run goes on, is moved and dies, until it has ended; so are
+// all runs, until Ctrl-C.
+func TestLogsAreFollowed(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sleeper(t).URL, "")
+	if err := os.MkdirAll(h.base(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	all := h.start("tail", "--base-dir", h.base())
+	h.await("audit.jsonl") // it is about to look
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/began")
+	id := h.only().Metadata.UUID
+	one := h.start("logs", id[:8], "-f", "--base-dir", h.base())
+	says := func(text string) {
+		t.Helper()
+		h.until(text, func() bool {
+			return strings.Contains(one.out.String(), text) && strings.Contains(all.out.String(), text)
+		})
+	}
+	says("LLM call #1")
+	late := h.start("tail", "--base-dir", h.base())
+	h.until("it has begun", func() bool {
+		b, _ := os.ReadFile(filepath.Join(h.base(), "audit.jsonl"))
+		return strings.Count(string(b), `"what":"tail"`) == 2
+	})
+	h.tori(0, "pause", id)
+	if code := p.code(); code != exitPaused {
+		t.Fatal(code, p.out.String())
+	}
+	says("Task paused: paused on request of ")
+	h.tori(0, "resume", id)
+	resume := append([]string{"run", "--resume", id, "--config", h.config, "--base-dir", h.base()}, h.bare...)
+	h.ends(exitOK, "^completed: ", resume...)
+	says("Task started: ")
+	says("generation=3")
+	says("Task completed successfully")
+	if code := one.code(); code != exitOK {
+		t.Errorf("%d\n%s", code, one.out.String())
+	}
+	for _, p := range []*process{all, late} {
+		h.until("the end is told", func() bool { return strings.Contains(p.out.String(), "Task completed successfully") })
+		_ = p.Process.Signal(syscall.SIGINT)
+		if code := p.code(); code != exitOK {
+			t.Errorf("%d\n%s", code, p.out.String())
+		}
+	}
+	if out := late.out.String(); strings.Contains(out, "LLM call #1") || strings.Contains(out, "generation=1") || !strings.Contains(out, "LLM call #2") {
+		t.Errorf("what was before is told:\n%s", out)
+	}
+	if out := h.tori(exitOK, "logs", id); out != one.out.String() {
+		t.Logf("followed:\n%s\nread:\n%s", one.out.String(), out)
 	}
 }
 

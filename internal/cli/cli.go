@@ -54,6 +54,8 @@ type commands struct {
 	Retry     retryCmd     `cmd:"" help:"${retry_help}"`
 	Unlock    unlockCmd    `cmd:"" help:"${unlock_help}"`
 	Show      showCmd      `cmd:"" help:"${show_help}"`
+	Logs      logsCmd      `cmd:"" help:"${logs_help}"`
+	Tail      tailCmd      `cmd:"" help:"${tail_help}"`
 	Tasks     tasksCmd     `cmd:"" help:"${tasks_help}"`
 	Sessions  sessionsCmd  `cmd:"" help:"${sessions_help}"`
 	Analyses  analysesCmd  `cmd:"" help:"${analyses_help}"`
