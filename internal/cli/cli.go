@@ -56,6 +56,7 @@ type commands struct {
 	Show      showCmd      `cmd:"" help:"${show_help}"`
 	Logs      logsCmd      `cmd:"" help:"${logs_help}"`
 	Tail      tailCmd      `cmd:"" help:"${tail_help}"`
+	Export    exportCmd    `cmd:"" help:"${export_help}"`
 	Tasks     tasksCmd     `cmd:"" help:"${tasks_help}"`
 	Sessions  sessionsCmd  `cmd:"" help:"${sessions_help}"`
 	Analyses  analysesCmd  `cmd:"" help:"${analyses_help}"`
@@ -297,10 +298,14 @@ type versionCmd struct{}
 
 // Run prints the version and what it was built from.
 func (versionCmd) Run(c *console) error {
-	v := version
-	if b, ok := debug.ReadBuildInfo(); ok && v == "dev" && b.Main.Version != "" && b.Main.Version != "(devel)" {
-		v = b.Main.Version
-	}
-	_, err := fmt.Fprintln(c.out, "tori "+v)
+	_, err := fmt.Fprintln(c.out, "tori "+built())
 	return err
+}
+
+// built is the version of this program.
+func built() string {
+	if b, ok := debug.ReadBuildInfo(); ok && version == "dev" && b.Main.Version != "" && b.Main.Version != "(devel)" {
+		return b.Main.Version
+	}
+	return version
 }

@@ -38,6 +38,7 @@ var verbLines = []struct {
 		"show UUID --messages --summaries --tools --effects --json BASE", "show UUID --plan --json BASE",
 	}},
 	{"logs", []string{"logs UUID BASE", "logs UUID --json BASE", "logs POISON -f BASE"}}, {"tail", []string{"tail --base-dir POISON"}},
+	{"export", []string{"export UUID BASE", "export UUID --format html BASE", "export UUID --format json BASE", "export UUID --format atif BASE", "export UUID --format swebench --instance POISON BASE", "export UUID --format POISON BASE"}},
 	{"tasks", []string{"tasks BASE", "tasks --json BASE", "tasks --user POISON BASE", "tasks --status POISON BASE"}},
 	{"memory show", []string{"memory UUID BASE", "memory UUID --request BASE", "memory UUID --json BASE", "memory UUID --request --json BASE"}},
 	{"memory replay", []string{"memory replay LOG", "memory replay LOG --json", "memory replay LOG --model POISON"}},

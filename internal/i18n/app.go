@@ -13,6 +13,7 @@ func appTexts() map[string]text {
 		"app.live":              {"run %s of this issue has not ended (%s, #%s): go on with tori run --resume %s", "この issue の実行 %s がまだ終わっていません（%s、#%s）。tori run --resume %s で続けてください"},
 		"app.live_held": {"run %s of this issue (#%s) is in the hands of process %d on %s: watch it with tori show %s, or end it with tori stop %s",
 			"この issue の実行 %s（#%s）はプロセス %d（%s）が処理中です。tori show %s で様子を見るか、tori stop %s で止めてください"},
+		"app.patch_gone": {"the workspace of run %s is not kept any more (workspace.keep_days); what it changed is commit %s", "実行 %s の作業ツリーはもう残っていません（workspace.keep_days）。変更はコミット %s にあります"},
 		"app.retry_live": {"run %s is %s and has not ended: tori run --resume %s goes on with it, tori stop %s ends it (%v)",
 			"実行 %s は %s で、まだ終わっていません。続けるには tori run --resume %s、終わらせるには tori stop %s を使ってください（%v）"},
 		"app.retry_chat":      {"run %s is a job of a conversation, where its result is approved: ask for it again there", "実行 %s は会話から依頼されたジョブで、結果の承認もそこで行います。会話でもう一度依頼してください"},

@@ -179,9 +179,7 @@ func (t *tracked) look(ctx context.Context, h slog.Handler, base string) (ended 
 		for _, s := range t.sources {
 			s.r = nil
 		}
-		for _, c := range v.files {
-			err = errors.Join(err, c.Close())
-		}
+		err = errors.Join(err, v.Close())
 	}()
 	st, status := v.State, v.Status()
 	before := []event{}
@@ -228,60 +226,95 @@ func (t *tracked) look(ctx context.Context, h slog.Handler, base string) (ended 
 	return status.Final(), t.write(ctx, h, e)
 }
 
-// opened is a run as it lay in one directory, with its files open.
+// opened is a run as it lay in one directory, with files of it open.
 type opened struct {
 	contextstore.View
-	files []io.Closer
+	files map[string]io.ReadCloser // those that are there
+	gz    map[string]bool          // of them, the compressed ones
 }
 
-// open finds the run and opens its files. A run may be moved meanwhile: what was not
-// found is looked for where it is then.
-func (t *tracked) open(base string) (v opened, err error) {
+// openRun finds a run and opens files of it. A run may be moved meanwhile: what was not
+// found is looked for where it is then. The caller closes what it returns without an error.
+func openRun(base, uuid string, names func(dir string) ([]string, error)) (o opened, err error) {
 	for range 10 {
-		dir, err := contextstore.FindDir(base, t.uuid)
+		dir, err := contextstore.FindDir(base, uuid)
 		if err != nil {
-			return v, err
+			return o, err
 		}
-		for _, c := range v.files {
-			_ = c.Close()
+		o, err = openDir(dir, names)
+		now, ferr := contextstore.FindDir(base, uuid)
+		moved := ferr == nil && now != dir
+		if err == nil && !moved {
+			return o, nil
 		}
-		v = opened{}
-		if v.View, err = contextstore.ReadView(dir); err == nil {
-			err = t.openFiles(&v)
-		}
-		if now, ferr := contextstore.FindDir(base, t.uuid); ferr == nil && now == dir || err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, err
+		if err = errors.Join(err, o.Close()); err != nil && !moved {
+			return o, err
 		}
 	}
-	return v, err
+	return o, fmt.Errorf("%s: %w", uuid, fs.ErrNotExist)
 }
 
-func (t *tracked) openFiles(v *opened) error {
-	for _, s := range t.sources {
-		s.r, s.next = nil, nil
-		if s.whole {
-			continue
-		}
-		r, gz, err := contextstore.OpenLog(v.Dir, s.name)
+func openDir(dir string, names func(dir string) ([]string, error)) (o opened, err error) {
+	o = opened{files: map[string]io.ReadCloser{}, gz: map[string]bool{}}
+	if o.View, err = contextstore.ReadView(dir); err != nil {
+		return o, err
+	}
+	all, err := names(dir)
+	if err != nil {
+		return o, err
+	}
+	for _, name := range all {
+		r, gz, err := contextstore.OpenLog(dir, name)
 		if err != nil {
-			return err
+			return o, err
 		}
-		if r == nil {
-			continue
+		if r != nil {
+			o.files[name], o.gz[name] = r, gz
 		}
-		v.files = append(v.files, r)
-		if gz && s.offset > 0 {
-			s.whole = true
-			continue // it had ended when it was compressed
-		}
-		if f, ok := r.(io.Seeker); ok && !gz {
-			if _, err := f.Seek(s.offset, io.SeekStart); err != nil {
-				return err
+	}
+	return o, nil
+}
+
+// Close closes the files.
+func (o opened) Close() (err error) {
+	for _, f := range o.files {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// open opens the files where they were read up to.
+func (t *tracked) open(base string) (opened, error) {
+	o, err := openRun(base, t.uuid, func(string) (all []string, err error) {
+		for _, s := range t.sources {
+			if s.r, s.next = nil, nil; !s.whole {
+				all = append(all, s.name)
 			}
 		}
-		s.whole, s.r = gz, bufio.NewReader(r)
+		return all, nil
+	})
+	for _, s := range t.sources {
+		r := o.files[s.name]
+		switch {
+		case err != nil || r == nil:
+			continue
+		case o.gz[s.name]:
+			s.whole = true
+			if s.offset > 0 {
+				continue // it had ended when it was compressed
+			}
+		default:
+			f, ok := r.(io.Seeker)
+			if !ok {
+				continue
+			}
+			if _, err := f.Seek(s.offset, io.SeekStart); err != nil {
+				return o, errors.Join(err, o.Close())
+			}
+		}
+		s.r = bufio.NewReader(r)
 	}
-	return nil
+	return o, err
 }
 
 // pull reads on to the next event of a source; next stays nil where there is none.
@@ -366,8 +399,7 @@ func (t *tracked) tool(line []byte) (event, bool) {
 }
 
 func (t *tracked) check(line []byte) (event, bool) {
-	var c contextstore.CheckRun
-	err := json.Unmarshal(line, &c)
+	c, err := checkOf(line)
 	what, became := "Check", "passed"
 	if c.Setup {
 		what = "Setup"
@@ -376,6 +408,11 @@ func (t *tracked) check(line []byte) (event, bool) {
 		became = "failed"
 	}
 	return event{at: c.Timestamp.Time, text: what + " " + became + ": " + c.Command, attrs: []any{"round", c.Round, "exit", c.ExitCode, "ms", c.DurationMS}}, err == nil
+}
+
+func checkOf(line []byte) (c contextstore.CheckRun, err error) {
+	err = json.Unmarshal(line, &c)
+	return c, err
 }
 
 func (t *tracked) window(line []byte) (event, bool) {
