@@ -53,8 +53,11 @@ func Logs(ctx context.Context, w io.Writer, base string, v contextstore.View, o 
 	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
 	for {
-		ended, err := t.look(ctx, h, base)
-		if err != nil || ended || !o.Follow {
+		v, err := t.open(base)
+		if err != nil {
+			return err
+		}
+		if ended, err := t.tell(ctx, h, v); err != nil || ended || !o.Follow {
 			return err
 		}
 		select {
@@ -85,7 +88,9 @@ func TailRuns(ctx context.Context, w io.Writer, base string, o LogsOptions) erro
 			t := &tracked{uuid: uuid, sources: sources()}
 			// What was begun before is told of from now on.
 			if st, err := contextstore.ReadState(dir); err == nil && (first || st.Generation > 1) {
-				t.skip(dir, st)
+				if t.skip(dir, st); !first {
+					t.generation-- // it goes on just now
+				}
 				if _, err := os.Stat(dir); err != nil {
 					return nil //nolint:nilerr // it has left, before anything of it was told
 				}
@@ -97,9 +102,10 @@ func TailRuns(ctx context.Context, w io.Writer, base string, o LogsOptions) erro
 			if err != nil || ctx.Err() != nil {
 				break
 			}
-			var ended bool
-			if ended, err = t.look(ctx, h, base); errors.Is(err, contextstore.ErrNotFound) {
-				ended, err = true, nil
+			v, oerr := t.open(base)
+			ended := oerr != nil // it was removed, or tori check tells of it
+			if !ended {
+				ended, err = t.tell(ctx, h, v)
 			}
 			if ended {
 				delete(runs, uuid)
@@ -168,13 +174,10 @@ func (t *tracked) skip(dir string, st contextstore.State) {
 	t.begun, t.generation, t.status, t.calls = true, st.Generation, st.TaskStatus, st.LLMCallCount
 }
 
-// look writes what is new. The state is read before the logs: a run that is over then
-// has written all of them. ended: there will be nothing more.
-func (t *tracked) look(ctx context.Context, h slog.Handler, base string) (ended bool, err error) {
-	v, err := t.open(base)
-	if err != nil {
-		return false, err
-	}
+// tell writes what is new of a run that open opened, and closes it. Its state was read
+// before its logs: a run that is over then has written all of them. ended: there will
+// be nothing more.
+func (t *tracked) tell(ctx context.Context, h slog.Handler, v opened) (ended bool, err error) {
 	defer func() {
 		for _, s := range t.sources {
 			s.r = nil
