@@ -37,8 +37,8 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	if r.start.Heir { // a power cut came before the request was written
 		return r.past.from.Load(), nil
 	}
-	if r.out.Order.Silent() {
-		return nil, nil // a message has no earlier runs
+	if r.out.Order.Chat != nil {
+		return nil, nil // a job of a conversation has no earlier runs
 	}
 	rules := r.Inheritance
 	if most := r.Window.Tokens / 4; rules.MaxTokens == 0 || rules.MaxTokens > most {

@@ -37,12 +37,13 @@ import (
 	"toritsugi/internal/workspace"
 )
 
-// RunOptions are what tori run is asked for. Either Resume is set, or Repo and
-// one of Issue and Message.
+// RunOptions are what tori run is asked for. Either Resume or Again is set, or Repo
+// and one of Issue and Message.
 type RunOptions struct {
 	Repo, Issue, Message string
 	Images               []string // files that the model is shown with the request
 	Resume               string
+	Again                string // an ended run whose request a new run begins with
 	BaseDir, Config      string
 	Role                 string // whose model works on it; "" is task
 	Model                string // PROVIDER/MODEL
@@ -112,6 +113,7 @@ type system struct {
 	ofRun    func(...any)                               // adds attributes to what the models log
 	tape     *record.File                               // nil records nothing
 	ended    *contextstore.View                         // the run to be resumed, where it has ended
+	again    *task.Key                                  // of the run that is begun anew
 	source   *workspace.Source                          // of a new run
 	kept     string                                     // the configuration of the run to be resumed
 	hosted   *task.Key                                  // of the run to be resumed, where that is served; else nil
@@ -124,7 +126,7 @@ type system struct {
 // Run carries one issue or message to its end, or takes up an interrupted run.
 func Run(ctx context.Context, env Env, opt RunOptions) (agent.Report, error) {
 	s := &system{env: env, opt: opt, fs: &disk.FS{}}
-	if s.opt.Resume != "" {
+	if s.opt.Resume != "" || s.opt.Again != "" {
 		if err := s.readJob(); err != nil {
 			return agent.Report{}, err
 		}

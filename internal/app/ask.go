@@ -19,25 +19,54 @@ type AskOptions struct {
 	BaseDir, Config string
 }
 
+// found is a system, not opened yet, and the run that somebody at the command line
+// means by the beginning of its uuid. The error is a *ConfigError.
+func found(env Env, uuid, base, config string) (s *system, v contextstore.View, err error) {
+	s = &system{env: env, opt: RunOptions{BaseDir: base, Config: config, Quiet: true}, fs: &disk.FS{}}
+	if err := s.settle(); err != nil {
+		return s, v, err
+	}
+	if s.opt.BaseDir, err = s.base(); err != nil {
+		return s, v, &ConfigError{err}
+	}
+	who, err := LocalViewer(s.opt.BaseDir, config, env.Getenv)
+	if err != nil {
+		return s, v, &ConfigError{err}
+	}
+	if v, err = contextstore.Find(s.opt.BaseDir, uuid, who); err != nil {
+		return s, v, &ConfigError{err}
+	}
+	return s, v, nil
+}
+
+// Unlock frees what a dead owner left of a run, and returns the run's whole uuid.
+func Unlock(ctx context.Context, env Env, uuid, base, config string) (string, contextstore.Freed, error) {
+	s, v, err := found(env, uuid, base, config)
+	if err != nil {
+		return "", contextstore.Freed{}, err
+	}
+	if err := s.open(ctx); err != nil {
+		return "", contextstore.Freed{}, &ConfigError{err}
+	}
+	defer func() { _ = s.store.Close() }()
+	f, err := s.store.Unlock(ctx, v.Metadata.UUID, orphanGrace)
+	if err != nil {
+		return v.Metadata.UUID, f, &ConfigError{err}
+	}
+	if v.Owner.ProcessID != 0 && !f.Left { // opening the ledger freed it already
+		f.Left, f.Owner = true, v.Owner
+	}
+	s.audit("unlock", v.Metadata.UUID, string(f.Status))
+	return v.Metadata.UUID, f, nil
+}
+
 // Ask pauses, resumes or stops a run, and delivers what the world is to see of
 // it. It returns the run's whole uuid.
 func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Answer, error) {
-	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Quiet: true}, fs: &disk.FS{}}
 	var a contextstore.Answer
-	err := s.settle()
+	s, v, err := found(env, opt.UUID, opt.BaseDir, opt.Config)
 	if err != nil {
 		return "", a, err
-	}
-	if s.opt.BaseDir, err = s.base(); err != nil {
-		return "", a, &ConfigError{err}
-	}
-	who, err := LocalViewer(s.opt.BaseDir, opt.Config, env.Getenv)
-	if err != nil {
-		return "", a, &ConfigError{err}
-	}
-	v, err := contextstore.Find(s.opt.BaseDir, opt.UUID, who)
-	if err != nil {
-		return "", a, &ConfigError{err}
 	}
 	hosted := !order.ByHand(v.Metadata)
 	if hosted {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,8 +18,8 @@ import (
 	"toritsugi/internal/workspace"
 )
 
-// readJob finds the run to be resumed and fills in what its command line said,
-// where this one does not say otherwise.
+// readJob finds the run to be resumed, or to be begun anew, and fills in what its
+// command line said, where this one does not say otherwise.
 func (s *system) readJob() error {
 	base := s.opt.BaseDir
 	if base == "" {
@@ -34,18 +35,27 @@ func (s *system) readJob() error {
 	if err != nil {
 		return &ConfigError{err}
 	}
-	v, err := contextstore.Find(base, s.opt.Resume, who)
+	v, err := contextstore.Find(base, cmp.Or(s.opt.Resume, s.opt.Again), who)
 	if err != nil {
 		return &ConfigError{err}
-	}
-	if v.Status().Final() {
-		s.ended = &v
 	}
 	job, err := order.Parse(v.Metadata)
 	if err != nil {
 		return &ConfigError{err}
 	}
-	s.opt.Resume, s.opt.BaseDir = v.Metadata.UUID, base
+	s.opt.BaseDir = base
+	switch again := s.opt.Again != ""; {
+	case again && !v.Status().Final():
+		return &ConfigError{liveError(v)}
+	case again:
+		s.opt.Repo, s.opt.Issue, s.opt.Message, s.opt.Images = job.Repo, job.Issue, job.Message, job.Images
+		s.again = &v.Metadata.TaskKey
+	default:
+		s.opt.Resume = v.Metadata.UUID
+		if v.Status().Final() {
+			s.ended = &v
+		}
+	}
 	if !job.ByHand() {
 		s.hosted = &v.Metadata.TaskKey
 	}
@@ -112,7 +122,10 @@ func (s *system) newJob(ctx context.Context) (job order.Order, m contextstore.Me
 	}
 	m.Title, m.User, issue.ID = s.redact.String(m.Title), s.redact.String(m.User), s.redact.String(issue.ID)
 	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: "issue", ID: issue.ID}
-	if job.Issue == "" {
+	switch {
+	case s.again != nil: // what the earlier run left is inherited by the key
+		m.TaskKey = *s.again
+	case job.Issue == "":
 		m.TaskKey.ID = "message-" + uuid.NewString()[:8]
 	}
 	s.source = src

@@ -178,9 +178,6 @@ func (d *daemon) openWatches(ctx context.Context) error {
 	}
 	for source, h := range d.hosts {
 		watch := d.watch(h)
-		if d.folder != nil && h.Tracker == d.folder {
-			watch.Patterns, watch.Assignment, watch.FollowUp, watch.MaxPerHour = []string{d.folder.Repo().String()}, false, false, math.MaxInt
-		}
 		if len(watch.Patterns) == 0 {
 			if !chats && (d.folder == nil || d.cfg.IsSet("github")) {
 				return i18n.E("app.no_repositories")
@@ -196,11 +193,15 @@ func (d *daemon) openWatches(ctx context.Context) error {
 	return nil
 }
 
-// watch is how a forge is watched, but for folders.
+// watch is how a forge, or the folder, is watched.
 func (s *system) watch(h *delivery.Host) *dispatch.Watch {
 	g := s.cfg.GitHub
-	return &dispatch.Watch{Host: h, Patterns: g.Repositories, Label: h.Labels.Trigger, Assignment: g.Assignment, FollowUp: g.FollowUp,
+	w := &dispatch.Watch{Host: h, Patterns: g.Repositories, Label: h.Labels.Trigger, Assignment: g.Assignment, FollowUp: g.FollowUp,
 		StopRemoved: s.cfg.TaskStop.Enabled, MaxPerHour: g.MaxRunsPerHour}
+	if s.folder != nil && h.Tracker == s.folder {
+		w.Patterns, w.Assignment, w.FollowUp, w.MaxPerHour = []string{s.folder.Repo().String()}, false, false, math.MaxInt
+	}
+	return w
 }
 
 // ofModel are the settings of a run that a model works on.

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"toritsugi/internal/llm"
@@ -104,6 +108,95 @@ func TestStopADeadRun(t *testing.T) {
 	}
 	if v := h.only(); v.Status() != task.Stopped || v.State.Generation != 2 {
 		t.Errorf("%s, generation %d", v.Status(), v.State.Generation)
+	}
+}
+
+// A live owner is named and left alone; what a dead one left is freed, and the run
+// goes on from where it was.
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sleeper(t).URL, "")
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/began")
+	id := h.only().Metadata.UUID
+	if out := h.tori(exitUsage, "unlock", id[:8]); !strings.Contains(out, fmt.Sprintf("run %s is in the hands of process %d on ", id, p.Process.Pid)) || !h.only().Held {
+		t.Errorf("said:\n%s", out)
+	}
+	_ = p.Process.Kill()
+	_ = p.Wait()
+	out := h.tori(exitOK, "unlock", id[:8])
+	if !strings.Contains(out, fmt.Sprintf("Run %s is free: its owner, process %d on ", id[:8], p.Process.Pid)) || !strings.Contains(out, "Go on with: tori run --resume "+id[:8]) {
+		t.Errorf("said:\n%s", out)
+	}
+	v := h.only()
+	if _, err := os.Stat(filepath.Join(v.Dir, ".lock")); v.Status() != task.Running || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s, %v", v.Status(), err)
+	}
+	if out := h.tori(exitOK, "unlock", id, "--json"); out != fmt.Sprintf("{\"uuid\":%q,\"status\":\"running\",\"freed\":false,\"owner\":null,\"ended\":[],\"mended\":[]}\n", id) {
+		t.Errorf("said:\n%s", out)
+	}
+	if out := h.tori(exitOK, "unlock", id[:8]); !strings.Contains(out, "Nobody holds run "+id[:8]) {
+		t.Errorf("said:\n%s", out)
+	}
+	resume := append([]string{"run", "--resume", id, "--config", h.config, "--base-dir", h.base()}, h.bare...)
+	h.ends(exitOK, "^completed: ", resume...)
+	if out := h.tori(exitOK, "unlock", id[:8]); !strings.Contains(out, "it is completed") {
+		t.Errorf("said:\n%s", out)
+	}
+}
+
+// A log is followed while the run goes on, is moved and dies, until it has ended; so are
+// all runs, until Ctrl-C.
+func TestLogsAreFollowed(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sleeper(t).URL, "")
+	if err := os.MkdirAll(h.base(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	all := h.start("tail", "--base-dir", h.base())
+	h.await("audit.jsonl") // it is about to look
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/began")
+	id := h.only().Metadata.UUID
+	one := h.start("logs", id[:8], "-f", "--base-dir", h.base())
+	says := func(text string) {
+		t.Helper()
+		h.until(text, func() bool {
+			return strings.Contains(one.out.String(), text) && strings.Contains(all.out.String(), text)
+		})
+	}
+	says("LLM call #1")
+	late := h.start("tail", "--base-dir", h.base())
+	h.until("it has begun", func() bool {
+		b, _ := os.ReadFile(filepath.Join(h.base(), "audit.jsonl"))
+		return strings.Count(string(b), `"what":"tail"`) == 2
+	})
+	h.tori(0, "pause", id)
+	if code := p.code(); code != exitPaused {
+		t.Fatal(code, p.out.String())
+	}
+	says("Task paused: paused on request of ")
+	h.tori(0, "resume", id)
+	resume := append([]string{"run", "--resume", id, "--config", h.config, "--base-dir", h.base()}, h.bare...)
+	h.ends(exitOK, "^completed: ", resume...)
+	says("Task started: ")
+	says("generation=3")
+	says("Task completed successfully")
+	if code := one.code(); code != exitOK {
+		t.Errorf("%d\n%s", code, one.out.String())
+	}
+	for _, p := range []*process{all, late} {
+		h.until("the end is told", func() bool { return strings.Contains(p.out.String(), "Task completed successfully") })
+		_ = p.Process.Signal(syscall.SIGINT)
+		if code := p.code(); code != exitOK {
+			t.Errorf("%d\n%s", code, p.out.String())
+		}
+	}
+	if out := late.out.String(); strings.Contains(out, "LLM call #1") || strings.Contains(out, "generation=1") || !strings.Contains(out, "LLM call #2") {
+		t.Errorf("what was before is told:\n%s", out)
+	}
+	if out := h.tori(exitOK, "logs", id); out != one.out.String() {
+		t.Logf("followed:\n%s\nread:\n%s", one.out.String(), out)
 	}
 }
 

@@ -51,7 +51,12 @@ type commands struct {
 	Resume    resumeCmd    `cmd:"" help:"${resume_verb_help}"`
 	Answer    answerCmd    `cmd:"" help:"${answer_help}"`
 	Stop      stopCmd      `cmd:"" help:"${stop_help}"`
+	Retry     retryCmd     `cmd:"" help:"${retry_help}"`
+	Unlock    unlockCmd    `cmd:"" help:"${unlock_help}"`
 	Show      showCmd      `cmd:"" help:"${show_help}"`
+	Logs      logsCmd      `cmd:"" help:"${logs_help}"`
+	Tail      tailCmd      `cmd:"" help:"${tail_help}"`
+	Export    exportCmd    `cmd:"" help:"${export_help}"`
 	Tasks     tasksCmd     `cmd:"" help:"${tasks_help}"`
 	Sessions  sessionsCmd  `cmd:"" help:"${sessions_help}"`
 	Analyses  analysesCmd  `cmd:"" help:"${analyses_help}"`
@@ -294,10 +299,14 @@ type versionCmd struct{}
 
 // Run prints the version and what it was built from.
 func (versionCmd) Run(c *console) error {
-	v := version
-	if b, ok := debug.ReadBuildInfo(); ok && v == "dev" && b.Main.Version != "" && b.Main.Version != "(devel)" {
-		v = b.Main.Version
-	}
-	_, err := fmt.Fprintln(c.out, "tori "+v)
+	_, err := fmt.Fprintln(c.out, "tori "+built())
 	return err
+}
+
+// built is the version of this program.
+func built() string {
+	if b, ok := debug.ReadBuildInfo(); ok && version == "dev" && b.Main.Version != "" && b.Main.Version != "(devel)" {
+		return b.Main.Version
+	}
+	return version
 }

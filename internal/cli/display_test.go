@@ -37,6 +37,8 @@ var verbLines = []struct {
 		"show UUID BASE", "show UUID --json BASE", "show UUID --messages BASE", "show UUID --messages --summaries --tools --effects --plan BASE",
 		"show UUID --messages --summaries --tools --effects --json BASE", "show UUID --plan --json BASE",
 	}},
+	{"logs", []string{"logs UUID BASE", "logs UUID --json BASE", "logs POISON -f BASE"}}, {"tail", []string{"tail --base-dir POISON"}},
+	{"export", []string{"export UUID BASE", "export UUID --format html BASE", "export UUID --format json BASE", "export UUID --format atif BASE", "export UUID --format swebench --instance POISON BASE", "export UUID --format POISON BASE"}},
 	{"tasks", []string{"tasks BASE", "tasks --json BASE", "tasks --user POISON BASE", "tasks --status POISON BASE"}},
 	{"memory show", []string{"memory UUID BASE", "memory UUID --request BASE", "memory UUID --json BASE", "memory UUID --request --json BASE"}},
 	{"memory replay", []string{"memory replay LOG", "memory replay LOG --json", "memory replay LOG --model POISON"}},
@@ -73,11 +75,13 @@ var verbLines = []struct {
 	{"link code", []string{"link code BASE", "link code --user POISON BASE"}},
 	{"link list", []string{"link list BASE", "link list --json BASE"}},
 	{"link remove", []string{"link remove POISON BASE"}},
+	{"unlock", []string{"unlock UUID BASE", "unlock UUID --json BASE", "unlock POISON BASE"}},
 	{"answer", []string{"answer UUID POISON BASE"}},
 	{"pause", []string{"pause UUID BASE"}},
 	{"resume", []string{"resume UUID BASE"}},
 	{"run", []string{"run --resume UUID BASE BARE", "run --repo repo --issue poisoned.md --script s.yaml BASE BARE"}},
 	{"stop", []string{"stop UUID BASE"}},
+	{"retry", []string{"retry UUID BASE", "retry POISON BASE"}},
 }
 
 // What the verbs print of a ledger whose texts were written to steer a terminal

@@ -383,6 +383,45 @@ func (w *town) tori(verb string, args ...string) string {
 	return string(out)
 }
 
+// An ended run is queued anew from the command line, in the name of who asked for it and
+// as long as they still may.
+func TestRetryFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "")
+	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	w.repo.Label(n, "coding agent", "hanako")
+	w.once()
+	first := w.of(n).Metadata.UUID
+	if out := w.tori("retry", first[:8]); !strings.Contains(out, " is queued; tori serve works on it") {
+		t.Error(out)
+	}
+	again := func(want string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "tori", "retry", first, "--config", w.config, "--base-dir", filepath.Join(w.dir, "base"))
+		cmd.Env = w.serve().Env
+		if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(out), want) {
+			t.Errorf("%v\n%s\nwant %s", err, out, want)
+		}
+	}
+	again("is queued and has not ended")
+	log := w.once()
+	all := w.runs()
+	if len(all) != 2 || !strings.Contains(log, "What an earlier run left is taken over earlier="+first) {
+		t.Fatalf("%d runs\n%s", len(all), log)
+	}
+	for _, v := range all {
+		if v.Metadata.User != "hanako" || v.Status() != task.Completed {
+			t.Errorf("%s: %s by %s", v.Metadata.UUID, v.Status(), v.Metadata.User)
+		}
+	}
+	w.repo.Allow("hanako", "read")
+	again("the account hanako may not ask for acme/widgets#")
+	if len(w.runs()) != 2 {
+		t.Error(w.runs())
+	}
+	w.sound()
+}
+
 // While the signal file is there nothing is begun, and what goes on is paused;
 // when it is gone it goes on.
 func TestSignalFile(t *testing.T) {

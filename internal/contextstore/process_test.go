@@ -149,6 +149,54 @@ func TestAnOrphanedChildKeepsTheNextOwnerOut(t *testing.T) {
 	}
 }
 
+// What a dead owner left is ended and removed; a stop that it was asked for stays.
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Unlock(t.Context(), id, 0); err != nil || f.Left || f.Status != task.Queued {
+		t.Fatal(f, err)
+	}
+	owner, out := process(t, "owner", s.BaseDir)
+	line, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
+	if _, err := s.Ask(t.Context(), id, Stop, "ken"); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Unlock(t.Context(), id, 0); !errors.Is(err, ErrBusy) || len(f.PIDs) > 0 {
+		t.Fatalf("freed %+v of a live owner: %v", f, err)
+	}
+	_ = owner.Process.Kill()
+	_ = owner.Wait()
+	f, err := s.Unlock(t.Context(), id, 0)
+	if err != nil || !f.Left || f.Status != task.Running || f.Gone() == nil || f.Gone().ProcessID != owner.Process.Pid || !slices.Equal(f.PIDs, []int{child}) {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if q, ok := s.Pending(id); !ok || q.Action != Stop || locked(filepath.Join(s.BaseDir, DirRunning, id)) {
+		t.Errorf("%+v", q)
+	}
+	c, _, err := s.Claim(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Stopped}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Unlock(t.Context(), id, 0); err != nil || f.Left || f.Status != task.Stopped {
+		t.Error(f, err)
+	}
+}
+
 // workerProcess works on whatever it can claim until nothing is left: each task
 // is a few turns, sometimes a pause, and an end that owes the world an effect.
 func workerProcess(base string) error {

@@ -10,7 +10,7 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Ask has an act be judged that asks for the run of an issue in another place than on its forge, as
+// Ask has an act be judged that asks for the run of an issue or pull request in another place than on its forge, as
 // one on the forge is: it begins the run, or says why not. last is the newest run of
 // the issue then. Whoever asks has a Watch of their own.
 func (i *Intake) Ask(ctx context.Context, w *Watch, k task.Key, act order.Act) (v Verdict, last contextstore.View, err error) {
@@ -18,7 +18,7 @@ func (i *Intake) Ask(ctx context.Context, w *Watch, k task.Key, act order.Act) (
 		return "", last, err
 	}
 	it, err := w.Host.Item(ctx, k)
-	if forge.Is(err, forge.NotFound) || forge.Is(err, forge.Gone) || err == nil && it.Pull != nil {
+	if forge.Is(err, forge.NotFound) || forge.Is(err, forge.Gone) || err == nil && it.Pull != nil && k.Type == TypeIssue {
 		return "", last, i18n.E("dispatch.no_issue", order.Ref(k))
 	}
 	if err != nil {

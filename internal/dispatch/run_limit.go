@@ -31,7 +31,7 @@ func (i *Intake) tooOften(ctx context.Context, w *Watch, a candidate) (bool, err
 		}
 	}
 	told, ok := w.deferred[k]
-	if a.act.How == order.ByChat {
+	if a.act.How == order.ByChat || a.act.How == order.ByCommand {
 		return true, nil // it is told there
 	}
 	said := a.act.How == order.ByComment || a.act.How == order.ByReview

@@ -124,6 +124,7 @@ const (
 	ByComment    = "comment"
 	ByReview     = "review"
 	ByChat       = "chat"
+	ByCommand    = "command" // tori retry, in the name of who asked before
 )
 
 // TextOf tells one text of an item from another: whoever may not ask for work
