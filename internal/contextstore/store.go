@@ -376,7 +376,7 @@ func FindDir(base, uuid string) (string, error) {
 	if uuid == "" || filepath.Base(uuid) != uuid {
 		return "", fmt.Errorf("%q: %w", uuid, ErrNotFound)
 	}
-	for range 3 { // it may go back to a directory that was looked at
+	for range moves { // it may go back to a directory that was looked at
 		for _, d := range StatusDirs {
 			p := filepath.Join(base, d, uuid)
 			if st, err := os.Stat(p); err == nil && st.IsDir() {
