@@ -66,7 +66,7 @@ func (s *Store) take(ctx context.Context, uuid string) (*Context, []string, erro
 
 // moves is how often a context may be found in one directory and be in another
 // when it is locked.
-const moves = 10
+const moves = 30
 
 // hold takes the two locks of a context.
 func (s *Store) hold(uuid string) (*Context, error) {

@@ -376,9 +376,12 @@ func FindDir(base, uuid string) (string, error) {
 	if uuid == "" || filepath.Base(uuid) != uuid {
 		return "", fmt.Errorf("%q: %w", uuid, ErrNotFound)
 	}
-	for range moves { // it may go back to a directory that was looked at
-		for _, d := range StatusDirs {
-			p := filepath.Join(base, d, uuid)
+	for n := range moves { // it may go back to a directory that was looked at
+		for i := range StatusDirs {
+			if n%2 == 1 { // the other way round, not to run in step with who moves it
+				i = len(StatusDirs) - 1 - i
+			}
+			p := filepath.Join(base, StatusDirs[i], uuid)
 			if st, err := os.Stat(p); err == nil && st.IsDir() {
 				return p, nil
 			}
