@@ -27,7 +27,7 @@ const (
 
 // goalsOf are the goals of pairs, by what their requests took by case and mode. A long
 // task is one whose name ends in -long.
-func goalsOf(all map[string]memory.Bill) (goals []goal) {
+func goalsOf(all map[string]memory.TokenUsage) (goals []goal) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		name, mode, _ := strings.Cut(key, "/")
 		plan, planned := all[key], mode == string(eval.Plan)

@@ -28,7 +28,7 @@ type results struct {
 	workspace []sample // by treeShapes
 	dispatch  map[string]sample
 	chat      sample
-	tokens    map[string]memory.Bill // of the pairs, by case and mode
+	tokens    map[string]memory.TokenUsage // of the pairs, by case and mode
 }
 
 // pair is the floor's and tori's medians of one plan.

@@ -21,7 +21,7 @@ func TestThePairsMeetTheirGoals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all map[string]memory.Bill
+	var all map[string]memory.TokenUsage
 	if err := json.Unmarshal(data, &all); err != nil {
 		t.Fatal(err)
 	}

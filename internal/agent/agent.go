@@ -81,7 +81,7 @@ type run struct {
 	*Agent
 	ledger *contextstore.Context
 	log    *slog.Logger
-	start  memory.Beginning // how far the first messages are
+	start  memory.FirstMessages // how far the first messages are
 	days   *turn.DayBudget  // nil where no day has a limit
 
 	out    *delivery.Run      // where the work goes on, and what goes out

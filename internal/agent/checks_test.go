@@ -14,7 +14,7 @@ import (
 
 func TestRequestShowsTheIssueAsData(t *testing.T) {
 	t.Parallel()
-	m := matter{id: "7", title: "Fix it", author: "hanako", labels: []string{"bug"}, body: "It is broken.\n" + strings.Repeat("長", maxIssueText),
+	m := assignment{id: "7", title: "Fix it", author: "hanako", labels: []string{"bug"}, body: "It is broken.\n" + strings.Repeat("長", maxIssueText),
 		said: dialogue.Thread{Remarks: []dialogue.Remark{{Author: "ken", Text: "me too"}, {Text: "anonymous"}}}}
 	r := &run{verify: verification{Runner: checkrun.Runner{Lang: i18n.English}}}
 	got := taskPrompt(m, r.verify.Report("Checks", nil, []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
@@ -25,7 +25,7 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	if !strings.Contains(taskPrompt(matter{}, r.verify.Told(), 100), "the project has none") {
+	if !strings.Contains(taskPrompt(assignment{}, r.verify.Told(), 100), "the project has none") {
 		t.Error("no word about missing checks")
 	}
 }

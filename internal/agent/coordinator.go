@@ -272,7 +272,7 @@ func (r *verification) shownDiff(ctx context.Context) string {
 	if r.commit == "" {
 		return ""
 	}
-	all := &checkrun.Beginning{Most: readOfChange}
+	all := &checkrun.HeadBuffer{Most: readOfChange}
 	if err := r.Workspace.Review(ctx, r.commit, 3, all); err != nil {
 		r.Log.Warn("The change cannot be shown to the model: " + r.Store.Redact(err.Error()))
 		return ""

@@ -44,7 +44,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	if most := r.Window.Tokens / 4; rules.MaxTokens == 0 || rules.MaxTokens > most {
 		rules.MaxTokens = most // a small model's window is not filled by the past
 	}
-	h := &memory.Heir{Inheritance: rules, Past: r.Store, Clean: r.strictly, Now: r.Now, Log: r.log}
+	h := &memory.InheritanceReader{Inheritance: rules, Past: r.Store, Clean: r.strictly, Now: r.Now, Log: r.log}
 	if r.lead.history != nil {
 		h.Plans = r.plansOf
 	}

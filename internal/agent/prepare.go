@@ -99,7 +99,7 @@ func (r *run) openWorkspace(ctx context.Context) (err error) {
 
 // readBeginning reads how far the first messages of the run are.
 func (r *run) readBeginning() (err error) {
-	if r.start, err = memory.ReadBeginning(r.ledger); err != nil {
+	if r.start, err = memory.ReadFirstMessages(r.ledger); err != nil {
 		return fmt.Errorf("read the first messages: %w", err)
 	}
 	if r.start.Heir {
@@ -197,7 +197,7 @@ func (r *run) appendFirst(ctx context.Context) (err error) {
 	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {
 		return err
 	}
-	r.start = memory.Beginning{Size: len(first), Heir: in != nil, Whole: true}
+	r.start = memory.FirstMessages{Size: len(first), Heir: in != nil, Whole: true}
 	if text := strings.TrimSpace(r.notShown(r.Reader)); text != "" {
 		r.log.Warn(text)
 	}

@@ -44,7 +44,7 @@ func TestHistoryHasNoInheritedWords(t *testing.T) {
 		more bool
 	}{{100, []string{"I look.", "It is 42."}, false}, {4, []string{"I look.", "It is 42."}, false}, {1, []string{"It is 42."}, true}} {
 		r := &run{Agent: &Agent{Store: s, Progress: Progress{MaxHistory: k.most}}, ledger: c, out: &delivery.Run{Host: &delivery.Host{}}}
-		if r.start, err = memory.ReadBeginning(c); err != nil || !r.start.Heir {
+		if r.start, err = memory.ReadFirstMessages(c); err != nil || !r.start.Heir {
 			t.Fatal(r.start, err)
 		}
 		if err := r.track(); err != nil {

@@ -53,7 +53,7 @@ func (r *run) notShown(l i18n.Lang) (text string) {
 
 // taskPrompt is the first user message: what is asked for as data, and what is to
 // be known of the checks.
-func taskPrompt(m matter, checks string, most int) string {
+func taskPrompt(m assignment, checks string, most int) string {
 	var b strings.Builder
 	what, tag := "Issue", "issue"
 	if m.pull != nil {
@@ -95,7 +95,7 @@ func taskPrompt(m matter, checks string, most int) string {
 }
 
 // origin says where a task came from, "" where nothing is known of it.
-func (m matter) origin(what string) string {
+func (m assignment) origin(what string) string {
 	all := []string{strings.TrimSpace(what + " " + m.id)}
 	if m.author != "" {
 		all = append(all, "opened by "+llm.Untagged(m.author))
@@ -140,7 +140,7 @@ func mergeText(onto string, conflicts []string) string {
 const maxConflicts = 50
 
 // pullText tells the model how a pull request stands.
-func pullText(m matter) string {
+func pullText(m assignment) string {
 	var b strings.Builder
 	p, ci := m.pull, m.ci
 	fmt.Fprintf(&b, "You work on the branch of this pull request, %s, which is to be merged into %s. What you change is added to it as one commit.\n", p.Head.Name, p.Base.Name)

@@ -346,7 +346,7 @@ func (s *system) stopLate(ctx context.Context, r *agent.Report) {
 	if !ok || q.Action != contextstore.Stop {
 		return
 	}
-	a, err := s.store.Ask(ctx, r.UUID, q.Action, q.By)
+	a, err := s.store.Control(ctx, r.UUID, q.Action, q.By)
 	if err != nil {
 		s.log.Warn("Not stopped: " + err.Error())
 		return

@@ -62,8 +62,8 @@ func Unlock(ctx context.Context, env Env, uuid, base, config string) (string, co
 
 // Ask pauses, resumes or stops a run, and delivers what the world is to see of
 // it. It returns the run's whole uuid.
-func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Answer, error) {
-	var a contextstore.Answer
+func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.ControlResult, error) {
+	var a contextstore.ControlResult
 	s, v, err := found(env, opt.UUID, opt.BaseDir, opt.Config)
 	if err != nil {
 		return "", a, err
@@ -92,9 +92,9 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 		}
 	}
 	if opt.Answer != "" && v.Status() != task.AwaitingApproval { // it reads the answer when it goes on
-		return v.Metadata.UUID, contextstore.Answer{Status: v.Status()}, nil
+		return v.Metadata.UUID, contextstore.ControlResult{Status: v.Status()}, nil
 	}
-	if a, err = s.store.Ask(ctx, v.Metadata.UUID, opt.Action, LocalUser()); err != nil {
+	if a, err = s.store.Control(ctx, v.Metadata.UUID, opt.Action, LocalUser()); err != nil {
 		return v.Metadata.UUID, a, &ConfigError{err}
 	}
 	s.audit(string(opt.Action), v.Metadata.UUID, string(a.Status))

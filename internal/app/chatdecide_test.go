@@ -495,7 +495,7 @@ func TestProposalOutlivesItsModel(t *testing.T) {
 	h.must(os.Remove(filepath.Join(h.dir, "script.yaml")))
 	_, v := h.job(id)
 	h.approvals(func(a *Approvals) {
-		_, err := a.Store.Ask(t.Context(), v.Metadata.UUID, contextstore.Resume, "hanako")
+		_, err := a.Store.Control(t.Context(), v.Metadata.UUID, contextstore.Resume, "hanako")
 		h.must(err)
 	})
 	h.status(id, task.Queued)

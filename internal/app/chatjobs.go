@@ -322,7 +322,7 @@ func (t *talks) Stop(ctx context.Context, session, id, by string) error {
 			return nil
 		}
 		found = true
-		_, err := t.store.Ask(ctx, v.Metadata.UUID, contextstore.Stop, by)
+		_, err := t.store.Control(ctx, v.Metadata.UUID, contextstore.Stop, by)
 		return err
 	})
 	if err == nil && !found {

@@ -325,7 +325,7 @@ func (t *talks) Answer(ctx context.Context, m channel.Message) (p channel.Post, 
 		}
 	}
 	k, run := taken.view.Metadata.TaskKey, taken.view.Metadata.UUID
-	if _, err := t.store.Ask(ctx, run, contextstore.Resume, m.User); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
+	if _, err := t.store.Control(ctx, run, contextstore.Resume, m.User); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
 		return p, err
 	}
 	t.wake()
@@ -375,7 +375,7 @@ func (t *talks) stopRun(ctx context.Context, session, id, user string) (found bo
 		} else if !may {
 			return true, t.refusal(ctx, user, k)
 		}
-		if _, err := t.store.Ask(ctx, uuid, contextstore.Stop, user); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
+		if _, err := t.store.Control(ctx, uuid, contextstore.Stop, user); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
 			return true, err
 		}
 		t.auditBy(user, "stop", uuid, order.Ref(k))

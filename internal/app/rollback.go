@@ -87,7 +87,7 @@ type undo struct {
 	of, job approval.Job
 	closed  string // draft
 	source  *workspace.Source
-	hand    *workspace.Hand
+	hand    *workspace.Checkout
 	tree    *approval.CommitTree
 	context *contextstore.Context
 }
@@ -222,7 +222,7 @@ func (u *undo) open(ctx context.Context, uuid string) error {
 	}
 	dir := u.Store.WorkspaceDir(uuid)
 	if u.of.Deliver == approval.Worktree {
-		u.hand, err = workspace.OpenHand(ctx, u.source, dir, box)
+		u.hand, err = workspace.OpenCheckout(ctx, u.source, dir, box)
 		return err
 	}
 	end, err := approval.ReadApplication(u.of.Dir, u.of.Job)

@@ -85,7 +85,7 @@ func (d *daemon) release(ctx context.Context, mark string) error {
 		if err != nil || v.Status() != task.Paused {
 			continue
 		}
-		if _, err := d.store.Ask(ctx, uuid, contextstore.Resume, "pause_resume.signal_file"); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
+		if _, err := d.store.Control(ctx, uuid, contextstore.Resume, "pause_resume.signal_file"); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
 			return err
 		}
 	}

@@ -176,7 +176,7 @@ func (j *Jobs) move(ctx context.Context, job Job, do contextstore.Action) error 
 	if do == contextstore.Stop {
 		_, err = j.Store.StopFor(ctx, job.Run, job.State.Approver, job.Denial(j.Lang), j.Store.Redact(job.Left("")))
 	} else {
-		_, err = j.Store.Ask(ctx, job.Run, do, job.State.Approver)
+		_, err = j.Store.Control(ctx, job.Run, do, job.State.Approver)
 	}
 	if errors.Is(err, task.ErrIllegalTransition) || errors.Is(err, contextstore.ErrBusy) {
 		return nil // somebody else was faster

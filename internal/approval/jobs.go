@@ -82,7 +82,7 @@ type Base interface {
 
 // HandBase is a tree of files at hand as a Base.
 type HandBase struct {
-	Hand *workspace.Hand
+	Hand *workspace.Checkout
 	Tree string
 }
 

@@ -101,7 +101,7 @@ func (w world) engine(ctx context.Context, j *Jobs, job Job, fails map[string]er
 		return Applier{}, nil, err
 	}
 	if w.Deliver == Worktree {
-		hand, err := workspace.OpenHand(ctx, src, w.Dir, box())
+		hand, err := workspace.OpenCheckout(ctx, src, w.Dir, box())
 		if err != nil {
 			return Applier{}, nil, err
 		}
@@ -193,7 +193,7 @@ func granted(t *testing.T, deliver Deliver) (*house, world, Job) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hand, err := workspace.OpenHand(t.Context(), src, w.Dir, box())
+		hand, err := workspace.OpenCheckout(t.Context(), src, w.Dir, box())
 		if err != nil {
 			t.Fatal(err)
 		}

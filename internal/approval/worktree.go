@@ -116,7 +116,7 @@ func (t *CommitTree) Deliver(ctx context.Context, id string) (string, error) {
 
 // HandTree is a Tree and a Target whose base is the files at hand (Worktree).
 type HandTree struct {
-	Hand *workspace.Hand
+	Hand *workspace.Checkout
 	Base string // a tree of Hand.TreeOf
 }
 

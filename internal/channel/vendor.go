@@ -39,15 +39,15 @@ func PostID(p Post, n int) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("tori/"+p.SessionID+"\x00"+p.Key+"\x00"+strconv.Itoa(n))).String()
 }
 
-// Seldom is for what is said now and then, however often there is a reason. The zero value is
+// Throttle is for what is said now and then, however often there is a reason. The zero value is
 // ready.
-type Seldom struct {
+type Throttle struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
 // Due reports whether it was last due that long ago.
-func (s *Seldom) Due(now time.Time, every time.Duration) bool {
+func (s *Throttle) Due(now time.Time, every time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.last) < every {

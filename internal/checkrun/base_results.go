@@ -35,7 +35,7 @@ func (r *Runner) installed(ctx context.Context, spec sandbox.Spec) (string, erro
 		return "", err
 	}
 	defer func() { _ = shell.Close() }()
-	out := &Beginning{Most: 64 << 10}
+	out := &HeadBuffer{Most: 64 << 10}
 	exit, err := shell.Run(ctx, sandbox.Command{Script: toolsScript, Timeout: probeTime, Output: out})
 	if err != nil || exit.Code != 0 {
 		return "", err

@@ -131,7 +131,7 @@ func (r *Runner) without(ctx context.Context, all []string) (failed []string, er
 	for i, p := range all {
 		fmt.Fprintf(&script, "if (%s) >/dev/null 2>&1 </dev/null; then echo has-%d; fi\n", p, i)
 	}
-	out := &Beginning{Most: 64 << 10}
+	out := &HeadBuffer{Most: 64 << 10}
 	_, err = shell.Run(ctx, sandbox.Command{Script: script.String(), Dir: r.Workspace.Tree(), Timeout: probeTime, Output: out})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -148,14 +148,14 @@ func (r *Runner) without(ctx context.Context, all []string) (failed []string, er
 	return failed, nil
 }
 
-// Beginning keeps the first Most bytes of what is written to it.
-type Beginning struct {
+// HeadBuffer keeps the first Most bytes of what is written to it.
+type HeadBuffer struct {
 	strings.Builder
 	Most int
 }
 
 // Write implements io.Writer; it takes all, and keeps what there is room for.
-func (b *Beginning) Write(p []byte) (int, error) {
+func (b *HeadBuffer) Write(p []byte) (int, error) {
 	b.Builder.Write(p[:min(len(p), b.Most-b.Len())])
 	return len(p), nil
 }

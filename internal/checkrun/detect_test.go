@@ -64,7 +64,7 @@ func TestWithout(t *testing.T) {
 
 func TestBeginning(t *testing.T) {
 	t.Parallel()
-	b := &Beginning{Most: 3}
+	b := &HeadBuffer{Most: 3}
 	for _, s := range []string{"ab", "cd", "ef"} {
 		if n, err := b.Write([]byte(s)); n != 2 || err != nil {
 			t.Error(n, err)

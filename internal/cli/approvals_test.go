@@ -98,7 +98,7 @@ func (p *proposals) propose(deliver approval.Deliver, apply bool) approval.Job {
 	e := approval.Applier{Jobs: a.Jobs}
 	var base approval.Base
 	if deliver == approval.Worktree {
-		hand, err := workspace.OpenHand(ctx, src, filepath.Join(p.t.TempDir(), "hand"), inBox())
+		hand, err := workspace.OpenCheckout(ctx, src, filepath.Join(p.t.TempDir(), "hand"), inBox())
 		p.must(err)
 		defer func() { _ = hand.Close() }()
 		d.Base, err = hand.TreeOf(ctx)

@@ -226,7 +226,7 @@ func TestWhatTheModelSaw(t *testing.T) {
 			sent += int64(len(r.Body)) / 4
 		}
 		code, out, errs := inProcess(i18n.English, append([]string{"memory", "--cost", "--json"}, place...)...)
-		var b memory.Bill
+		var b memory.TokenUsage
 		if err := json.Unmarshal([]byte(out), &b); code != 0 || err != nil {
 			t.Fatalf("%d, %v\n%s%s", code, err, out, errs)
 		}

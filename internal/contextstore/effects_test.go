@@ -98,7 +98,7 @@ func TestEffectsOfARunThatNobodyWorksOn(t *testing.T) {
 	c := begin(t, s)
 	id := c.UUID()
 	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Paused}))
-	if _, err := s.Ask(t.Context(), id, Stop, "ken"); err != nil {
+	if _, err := s.Control(t.Context(), id, Stop, "ken"); err != nil {
 		t.Fatal(err)
 	}
 	v, err := Find(s.BaseDir, id, Viewer{Admin: true})

@@ -170,7 +170,7 @@ func TestUnlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
-	if _, err := s.Ask(t.Context(), id, Stop, "ken"); err != nil {
+	if _, err := s.Control(t.Context(), id, Stop, "ken"); err != nil {
 		t.Fatal(err)
 	}
 	if f, err := s.Unlock(t.Context(), id, 0); !errors.Is(err, ErrBusy) || len(f.PIDs) > 0 {

@@ -77,7 +77,7 @@ func TestLatestOfAKey(t *testing.T) {
 	_, err := s.Enqueue(t.Context(), Metadata{TaskKey: keyOf("1"), Run: json.RawMessage(`{"a":1}`)})
 	must(t, err)
 	first, _, _ := s.Latest(t.Context(), keyOf("1"))
-	_, err = s.Ask(t.Context(), first.Metadata.UUID, Stop, "ken")
+	_, err = s.Control(t.Context(), first.Metadata.UUID, Stop, "ken")
 	must(t, err)
 	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: keyOf("1"), Run: json.RawMessage(`{"a":2}`)})
 	must(t, err)
@@ -135,7 +135,7 @@ func TestDeadOwnersAreCounted(t *testing.T) {
 	if !slices.Equal(alive(), []bool{false}) {
 		t.Error("a dead owner is not seen")
 	}
-	_, err := s.Ask(t.Context(), id, Resume, "the monitor") // back into the queue
+	_, err := s.Control(t.Context(), id, Resume, "the monitor") // back into the queue
 	must(t, err)
 	if count() != 1 {
 		t.Errorf("%d", count())
@@ -149,7 +149,7 @@ func TestDeadOwnersAreCounted(t *testing.T) {
 		t.Errorf("%d", count())
 	}
 	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Paused}))
-	_, err = s.Ask(t.Context(), id, Resume, "ken") // somebody wants it
+	_, err = s.Control(t.Context(), id, Resume, "ken") // somebody wants it
 	must(t, err)
 	if count() != 0 {
 		t.Errorf("%d after somebody resumed it", count())

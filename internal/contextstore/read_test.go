@@ -65,7 +65,7 @@ func TestACopyIsNotTakenForTheRun(t *testing.T) {
 	if v, err := Find(s.BaseDir, copied, Viewer{Admin: true}); err == nil {
 		t.Errorf("found %s", v.Metadata.UUID)
 	}
-	if _, err := s.Ask(t.Context(), copied, Stop, "ken"); err == nil {
+	if _, err := s.Control(t.Context(), copied, Stop, "ken"); err == nil {
 		t.Error("stopped")
 	}
 	if _, _, err := s.Claim(t.Context(), copied); err == nil {

@@ -63,25 +63,25 @@ func readRequest(dir string) (r Request, ok bool) {
 	return r, readJSON(path, &r) == nil && (r.Action == Pause || r.Action == Stop)
 }
 
-// Answer is what came of an Ask.
-type Answer struct {
+// ControlResult is what came of an Ask.
+type ControlResult struct {
 	Status task.Status // of the run now
 	Asked  bool        // its owner was asked, and does it soon
 	Owner  Owner       // where Asked
 	PIDs   []int       // processes of a dead owner that were ended
 }
 
-// Ask pauses, resumes or stops a run. Where a live process owns it, the request
+// Control pauses, resumes or stops a run. Where a live process owns it, the request
 // is left for that process; else the transition is made here. A change that the
 // run's status does not allow is an error wrapping task.ErrIllegalTransition.
 // Processes that a dead owner left behind are ended first.
-func (s *Store) Ask(ctx context.Context, uuid string, do Action, by string) (Answer, error) {
+func (s *Store) Control(ctx context.Context, uuid string, do Action, by string) (ControlResult, error) {
 	return s.ask(ctx, uuid, do, by, endWords{})
 }
 
 // StopFor is Ask for a Stop whose reason people read in place of who asked, and whose final
 // summary is known.
-func (s *Store) StopFor(ctx context.Context, uuid, by, reason, summary string) (Answer, error) {
+func (s *Store) StopFor(ctx context.Context, uuid, by, reason, summary string) (ControlResult, error) {
 	return s.ask(ctx, uuid, Stop, by, endWords{reason, summary})
 }
 
@@ -95,7 +95,7 @@ func (s *Store) GiveUp(ctx context.Context, uuid, reason string) error {
 	return err
 }
 
-func (s *Store) ask(ctx context.Context, uuid string, do Action, by string, why endWords) (Answer, error) {
+func (s *Store) ask(ctx context.Context, uuid string, do Action, by string, why endWords) (ControlResult, error) {
 	for n := 1; ; n++ {
 		a, err := s.change(ctx, uuid, do, by, why)
 		var orphans *OrphansError
@@ -103,7 +103,7 @@ func (s *Store) ask(ctx context.Context, uuid string, do Action, by string, why 
 		case errors.As(err, &orphans):
 			pids, err := s.EndOrphans(ctx, uuid, time.Second)
 			if err != nil {
-				return Answer{PIDs: pids}, err
+				return ControlResult{PIDs: pids}, err
 			}
 			a, err = s.change(ctx, uuid, do, by, why)
 			a.PIDs = pids
@@ -122,13 +122,13 @@ func (s *Store) ask(ctx context.Context, uuid string, do Action, by string, why 
 var errUnowned = errors.New("no owner any more")
 
 // request leaves a request for the owner of a context, or takes it back.
-func (s *Store) request(uuid string, do Action, by string) (Answer, error) {
+func (s *Store) request(uuid string, do Action, by string) (ControlResult, error) {
 	dir, err := s.dir(uuid)
 	if err != nil {
-		return Answer{}, err
+		return ControlResult{}, err
 	}
 	path := filepath.Join(dir, requestFile)
-	a := Answer{Status: task.Running, Asked: true}
+	a := ControlResult{Status: task.Running, Asked: true}
 	if do == Resume {
 		err = s.FS.Remove(path)
 	} else {
@@ -162,7 +162,7 @@ func target(do Action, now task.Status) (to task.Status, there bool) {
 }
 
 // change makes the transition of a run that has no owner.
-func (s *Store) change(ctx context.Context, uuid string, do Action, by string, why endWords) (Answer, error) {
+func (s *Store) change(ctx context.Context, uuid string, do Action, by string, why endWords) (ControlResult, error) {
 	c, repairs, err := s.take(ctx, uuid)
 	for _, r := range repairs {
 		s.OnRepair(uuid + ": " + r)
@@ -171,20 +171,20 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string, w
 		dir, derr := s.dir(uuid)
 		st, serr := ReadState(dir)
 		if err := errors.Join(derr, serr); err != nil {
-			return Answer{}, err
+			return ControlResult{}, err
 		}
 		if _, there := target(do, st.TaskStatus); there {
-			return Answer{Status: st.TaskStatus}, nil
+			return ControlResult{Status: st.TaskStatus}, nil
 		}
-		return Answer{Status: st.TaskStatus}, i18n.E("contextstore.had_ended", uuid, st.TaskStatus, task.ErrIllegalTransition)
+		return ControlResult{Status: st.TaskStatus}, i18n.E("contextstore.had_ended", uuid, st.TaskStatus, task.ErrIllegalTransition)
 	}
 	if err != nil {
-		return Answer{}, err
+		return ControlResult{}, err
 	}
 	defer c.shut()
 	unlock, err := c.lockState(ctx)
 	if err != nil {
-		return Answer{}, err
+		return ControlResult{}, err
 	}
 	defer unlock()
 	from := c.state.TaskStatus
@@ -193,14 +193,14 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string, w
 		if from != task.Running {
 			err = errors.Join(err, c.leave(ctx))
 		}
-		return Answer{Status: from}, i18n.E("contextstore.not_now", uuid, from, string(do), err)
+		return ControlResult{Status: from}, i18n.E("contextstore.not_now", uuid, from, string(do), err)
 	}
 	// What a former owner was asked is overtaken by this.
 	if err := s.FS.Remove(filepath.Join(c.dir, requestFile)); err != nil {
-		return Answer{Status: from}, err
+		return ControlResult{Status: from}, err
 	}
 	if there {
-		return Answer{Status: from}, c.leave(ctx)
+		return ControlResult{Status: from}, c.leave(ctx)
 	}
 	c.begin()
 	o := task.Outcome{Status: to, Reason: fmt.Sprintf("%s by %s", to, s.Redact(by))}
@@ -218,7 +218,7 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string, w
 	var effects []Effect
 	if s.Changed != nil {
 		if o.Summary, effects, err = s.Changed(ctx, View{Dir: c.dir, Metadata: c.meta, State: c.state}, o); err != nil {
-			return Answer{Status: from}, fmt.Errorf("final summary of %s: %w", uuid, err)
+			return ControlResult{Status: from}, fmt.Errorf("final summary of %s: %w", uuid, err)
 		}
 	}
 	o.Summary = cmp.Or(why.summary, o.Summary)
@@ -226,9 +226,9 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string, w
 	if unfinished := (*UnfinishedError)(nil); errors.As(err, &unfinished) {
 		s.OnRepair(err.Error() + "; the next opener does it")
 	} else if err != nil {
-		return Answer{Status: from}, err
+		return ControlResult{Status: from}, err
 	}
-	return Answer{Status: to}, nil
+	return ControlResult{Status: to}, nil
 }
 
 // lockState takes .state.lock, which whoever changes the state of a context

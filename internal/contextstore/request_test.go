@@ -64,7 +64,7 @@ func TestAskOfARunThatNobodyWorksOn(t *testing.T) {
 				t.Parallel()
 				s := open(t, Options{})
 				id := put(t, s, from)
-				a, err := s.Ask(t.Context(), id, do, "ken")
+				a, err := s.Control(t.Context(), id, do, "ken")
 				if to == "" {
 					to = from
 					if !errors.Is(err, task.ErrIllegalTransition) {
@@ -95,20 +95,20 @@ func TestAskTheOwner(t *testing.T) {
 	if r, ok := c.Request(); ok {
 		t.Fatalf("%+v", r)
 	}
-	a, err := s.Ask(t.Context(), c.UUID(), Stop, "ken hunter2hunter2")
+	a, err := s.Control(t.Context(), c.UUID(), Stop, "ken hunter2hunter2")
 	if err != nil || !a.Asked || a.Owner.ProcessID != os.Getpid() {
 		t.Fatalf("%+v %v", a, err)
 	}
 	if r, ok := c.Request(); !ok || r.Action != Stop || r.By != "ken [SECRET]" {
 		t.Errorf("%+v %v", r, ok)
 	}
-	if _, err := s.Ask(t.Context(), c.UUID(), Resume, "ken"); err != nil {
+	if _, err := s.Control(t.Context(), c.UUID(), Resume, "ken"); err != nil {
 		t.Fatal(err)
 	}
 	if r, ok := c.Request(); ok {
 		t.Errorf("not taken back: %+v", r)
 	}
-	if _, err := s.Ask(t.Context(), c.UUID(), Pause, "ken"); err != nil {
+	if _, err := s.Control(t.Context(), c.UUID(), Pause, "ken"); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil {
@@ -123,7 +123,7 @@ func TestAStopThatComesWhileTheOwnerPausesIsNotLost(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
 	c := begin(t, s)
-	if a, err := s.Ask(t.Context(), c.UUID(), Stop, "ken"); err != nil || !a.Asked {
+	if a, err := s.Control(t.Context(), c.UUID(), Stop, "ken"); err != nil || !a.Asked {
 		t.Fatalf("%+v %v", a, err)
 	}
 	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil {
@@ -134,7 +134,7 @@ func TestAStopThatComesWhileTheOwnerPausesIsNotLost(t *testing.T) {
 		t.Fatalf("%+v %v", q, ok)
 	}
 	// Another person's word, spoken later, overtakes it.
-	if a, err := s.Ask(t.Context(), c.UUID(), Resume, "mio"); err != nil || a.Status != task.Queued {
+	if a, err := s.Control(t.Context(), c.UUID(), Resume, "mio"); err != nil || a.Status != task.Queued {
 		t.Fatalf("%+v %v", a, err)
 	}
 	if q, ok := s.Pending(c.UUID()); ok {
@@ -149,7 +149,7 @@ func TestWhatADeadOwnerWasAsked(t *testing.T) {
 			t.Parallel()
 			s := open(t, Options{})
 			c := begin(t, s)
-			if a, err := s.Ask(t.Context(), c.UUID(), do, "ken"); err != nil || !a.Asked {
+			if a, err := s.Control(t.Context(), c.UUID(), do, "ken"); err != nil || !a.Asked {
 				t.Fatalf("%+v %v", a, err)
 			}
 			abandon(c)
@@ -210,7 +210,7 @@ func TestOutbox(t *testing.T) {
 		t.Fatal(keys(), pending())
 	}
 	// What an earlier transition owed is not lost by a later one.
-	if _, err := s.Ask(t.Context(), c.UUID(), Stop, "ken"); err != nil {
+	if _, err := s.Control(t.Context(), c.UUID(), Stop, "ken"); err != nil {
 		t.Fatal(err)
 	}
 	if keys() != "bc" || pending() != 1 {
@@ -298,7 +298,7 @@ func TestNothingIsClaimedOnAFullDisk(t *testing.T) {
 	if v, err := Find(s.BaseDir, id, Viewer{Admin: true}); err != nil || v.Status() != task.Paused || v.Held {
 		t.Errorf("%s %v", v.Status(), err)
 	}
-	if _, err := s.Ask(t.Context(), id, Stop, "ken"); err != nil {
+	if _, err := s.Control(t.Context(), id, Stop, "ken"); err != nil {
 		t.Errorf("a run can still be ended: %v", err)
 	}
 }
@@ -468,7 +468,7 @@ func TestAskingInVainLeavesTheRow(t *testing.T) {
 			if err := c.Transition(t.Context(), task.Outcome{Status: from}, owed); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Ask(t.Context(), c.UUID(), do, "ken"); err != nil {
+			if _, err := s.Control(t.Context(), c.UUID(), do, "ken"); err != nil {
 				t.Fatal(err)
 			}
 			g, err := s.index.Generation(t.Context(), c.UUID())
@@ -511,7 +511,7 @@ func TestAQueuedRunTellsOfNoEarlierTrouble(t *testing.T) {
 	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused, Reason: "the disk is full"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Ask(t.Context(), c.UUID(), Resume, "ken"); err != nil {
+	if _, err := s.Control(t.Context(), c.UUID(), Resume, "ken"); err != nil {
 		t.Fatal(err)
 	}
 	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
@@ -529,7 +529,7 @@ func TestAStopThatCameTooLateWaitsForTheNextOwner(t *testing.T) {
 	s = open(t, Options{FS: &disk.FS{Before: func(op disk.Op) error {
 		if armed && op.Kind == disk.Rename {
 			armed = false
-			a, err := s.Ask(t.Context(), c.UUID(), Stop, "ken")
+			a, err := s.Control(t.Context(), c.UUID(), Stop, "ken")
 			asked = err == nil && a.Asked
 		}
 		return nil
@@ -548,7 +548,7 @@ func TestAStopThatCameTooLateWaitsForTheNextOwner(t *testing.T) {
 	}
 	abandon(next)
 	// Who puts it back into the queue wants it to go on.
-	if _, err := s.Ask(t.Context(), c.UUID(), Resume, "ken"); err != nil {
+	if _, err := s.Control(t.Context(), c.UUID(), Resume, "ken"); err != nil {
 		t.Fatal(err)
 	}
 	if next, _, err = s.Claim(t.Context(), c.UUID()); err != nil {

@@ -388,7 +388,7 @@ func TestOneLiveRunWithoutAnIndex(t *testing.T) {
 	if _, err := s.Enqueue(t.Context(), Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != first || live.Status != task.Paused {
 		t.Errorf("a second run of the key: %v", err)
 	}
-	if _, err := s.Ask(t.Context(), first, Stop, "ken"); err != nil {
+	if _, err := s.Control(t.Context(), first, Stop, "ken"); err != nil {
 		t.Fatal(err)
 	}
 	// Of many at once one is begun.

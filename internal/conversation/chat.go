@@ -170,7 +170,7 @@ func (t *turn) ask(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer t.l.begins(doing{Alias: spec.Alias, Route: routing.Chat, Since: t.e.Now()})()
+	defer t.l.begins(activity{Alias: spec.Alias, Route: routing.Chat, Since: t.e.Now()})()
 	least := time.Duration(0)
 	if len(t.items) > 0 || t.stop != "" {
 		least = grace

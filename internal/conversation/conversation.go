@@ -153,7 +153,7 @@ type Engine struct {
 type shared struct {
 	mu       sync.Mutex
 	channels map[channel.Kind]channel.Channel
-	lanes    map[string]*lane
+	lanes    map[string]*turnQueue
 	spoken   map[i18n.Lang]*prompts  // of In
 	answered map[string]time.Time    // when a model answered last, by PROVIDER/MODEL
 	refused  channel.Recent[refused] // by session
@@ -187,7 +187,7 @@ func New(o Options) (*Engine, error) {
 			return nil, i18n.E("conversation.prompts_dir", o.PromptsDir, err)
 		}
 	}
-	e := &Engine{Options: o, shared: &shared{channels: map[channel.Kind]channel.Channel{}, lanes: map[string]*lane{}, spoken: map[i18n.Lang]*prompts{}, answered: map[string]time.Time{}, refused: channel.Recent[refused]{Most: maxRefused}}}
+	e := &Engine{Options: o, shared: &shared{channels: map[channel.Kind]channel.Channel{}, lanes: map[string]*turnQueue{}, spoken: map[i18n.Lang]*prompts{}, answered: map[string]time.Time{}, refused: channel.Recent[refused]{Most: maxRefused}}}
 	e.prompts = newPrompts(o.PromptsDir, o.Lang, o.Log)
 	e.analyses = NewAnalyses(o.Store.BaseDir)
 	return e, nil

@@ -22,7 +22,7 @@ import (
 type turn struct {
 	e     *Engine
 	x     session
-	l     *lane
+	l     *turnQueue
 	m     channel.Message
 	entry Entry   // of the message
 	posts []Entry // that answer it already

@@ -41,7 +41,7 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 	if err != nil {
 		return contract.Output{}, err
 	}
-	defer t.l.begins(doing{Alias: spec.Alias, Route: route, Since: t.e.Now()})()
+	defer t.l.begins(activity{Alias: spec.Alias, Route: route, Since: t.e.Now()})()
 	ctx, cancel := t.limited(ctx, 0, true)
 	defer cancel()
 	window := int(float64(spec.Context) * windowShare)

@@ -236,7 +236,7 @@ func (i *Intake) answered(ctx context.Context, w *Watch, k task.Key, last contex
 	if err != nil || !may {
 		return err
 	}
-	_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, w.called(c.Author))
+	_, err = i.Store.Control(ctx, last.Metadata.UUID, contextstore.Resume, w.called(c.Author))
 	if errors.Is(err, task.ErrIllegalTransition) {
 		return nil // it goes on already
 	}
@@ -289,7 +289,7 @@ func (i *Intake) command(ctx context.Context, w *Watch, k task.Key, last context
 		return nil // it was meant for an earlier run
 	}
 	do := map[string]contextstore.Action{dialogue.CommandStop: contextstore.Stop, dialogue.CommandPause: contextstore.Pause, dialogue.CommandResume: contextstore.Resume}[name]
-	a, err := i.Store.Ask(ctx, last.Metadata.UUID, do, w.called(c.Author))
+	a, err := i.Store.Control(ctx, last.Metadata.UUID, do, w.called(c.Author))
 	if errors.Is(err, task.ErrIllegalTransition) {
 		i.Log.Info("Command that comes too late", "task", k.String(), "by", c.Author.Login, "command", name, "status", last.Status())
 		if do == contextstore.Stop {

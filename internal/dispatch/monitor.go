@@ -118,7 +118,7 @@ func (m *Monitor) recover(ctx context.Context, uuid string) error {
 		m.leave(v)
 		return nil
 	default:
-		_, err = m.Store.Ask(ctx, uuid, contextstore.Resume, "monitor")
+		_, err = m.Store.Control(ctx, uuid, contextstore.Resume, "monitor")
 	}
 	if errors.Is(err, contextstore.ErrBusy) || errors.Is(err, contextstore.ErrEnded) {
 		return nil
@@ -175,7 +175,7 @@ func (m *Monitor) goOn(ctx context.Context) error {
 		if says == "" {
 			continue
 		}
-		if _, aerr := m.Store.Ask(ctx, uuid, contextstore.Resume, "monitor"); aerr != nil {
+		if _, aerr := m.Store.Control(ctx, uuid, contextstore.Resume, "monitor"); aerr != nil {
 			err = errors.Join(err, aerr)
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 // end ends what is in the queue of a lobby.
 func (l *lobby) end(uuid string) {
 	l.t.Helper()
-	if _, err := l.Store.Ask(l.t.Context(), uuid, contextstore.Stop, "ken"); err != nil {
+	if _, err := l.Store.Control(l.t.Context(), uuid, contextstore.Stop, "ken"); err != nil {
 		l.t.Fatal(err)
 	}
 }

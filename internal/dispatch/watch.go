@@ -223,7 +223,7 @@ func (i *Intake) resume(ctx context.Context, w *Watch, last contextstore.View, a
 		err = order.TakeUp(ctx, i.Store, last.Metadata.UUID, a.act)
 	}
 	if err == nil {
-		_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, a.act.By.Login)
+		_, err = i.Store.Control(ctx, last.Metadata.UUID, contextstore.Resume, a.act.By.Login)
 		i.Wake()
 	}
 	return Resumed, err

@@ -35,13 +35,13 @@ func pairs(t *testing.T) []Case {
 }
 
 // prices are the golden figures, by case and mode.
-func prices(t *testing.T) map[string]memory.Bill {
+func prices(t *testing.T) map[string]memory.TokenUsage {
 	t.Helper()
 	data, err := os.ReadFile(pairsGolden)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all map[string]memory.Bill
+	var all map[string]memory.TokenUsage
 	if err := json.Unmarshal(data, &all); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func prices(t *testing.T) map[string]memory.Bill {
 }
 
 // flat are the figures of a bill by their names.
-func flat(t *testing.T, b memory.Bill) map[string]string {
+func flat(t *testing.T, b memory.TokenUsage) map[string]string {
 	t.Helper()
 	data, err := json.Marshal(b)
 	if err != nil {
@@ -73,7 +73,7 @@ func flat(t *testing.T, b memory.Bill) map[string]string {
 }
 
 // priceChanges says which figures differ, one to a line, before -> after.
-func priceChanges(t *testing.T, before, after map[string]memory.Bill) string {
+func priceChanges(t *testing.T, before, after map[string]memory.TokenUsage) string {
 	t.Helper()
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(after)) {
@@ -100,7 +100,7 @@ func TestWhatThePairsTake(t *testing.T) {
 		t.Skip("what commands print differs without a sandbox: ", err)
 	}
 	all, _, err := Run(t.Context(), pairs(t), options(t, pairModes...))
-	got := map[string]memory.Bill{}
+	got := map[string]memory.TokenUsage{}
 	for _, r := range ran(t, all, err) {
 		if !r.Resolved || r.Outcome != "completed" {
 			t.Errorf("%s (%s): %s: %s\n%s", r.Case, r.Mode, r.Outcome, r.Reason, r.Verdict.Output)

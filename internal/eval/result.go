@@ -66,7 +66,7 @@ type Taken struct {
 	ToolCalls int64 `json:"tool_calls"`
 	contextstore.Spending
 	// Estimated is what the requests took, which a script reports nothing of.
-	Estimated memory.Bill `json:"estimated"`
+	Estimated memory.TokenUsage `json:"estimated"`
 	Millis    int64       `json:"ms"` // wall time, without the hidden check
 }
 

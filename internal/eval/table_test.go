@@ -17,7 +17,7 @@ func results() []Result {
 			Taken: Taken{Turns: 4, ToolCalls: 7, Millis: 12_340, Spending: contextstore.Spending{PromptTokens: 12_345, CompletionTokens: 678, CachedTokens: 9000, CostMicroUSD: 12_300}}},
 		{Case: "first", Mode: Bare, Outcome: "completed", Verdict: Verdict{Ran: true, ExitCode: 1, Output: "one\ntwo\nthree\nfour [31mred\n"},
 			Taken: Taken{Turns: 2, ToolCalls: 1, Millis: 700, Spending: contextstore.Spending{PromptTokens: 1_234_567, CompletionTokens: 5, UnpricedCalls: 2}}},
-		{Case: "second-one", Mode: House, Outcome: "failed", Reason: "the budget is used up", Taken: Taken{Turns: 1, Millis: 1_800_000, Estimated: memory.Bill{Calls: memory.Calls{Requests: 1, Sent: 2400, Answered: 60}}}},
+		{Case: "second-one", Mode: House, Outcome: "failed", Reason: "the budget is used up", Taken: Taken{Turns: 1, Millis: 1_800_000, Estimated: memory.TokenUsage{Calls: memory.Calls{Requests: 1, Sent: 2400, Answered: 60}}}},
 		{Case: "second-one", Mode: Bare, Outcome: Skipped, Reason: "needs go"},
 	}
 }

@@ -110,7 +110,7 @@ func (r *Runner) moved(ctx context.Context, c *contextstore.Context, o order.Ord
 // applyHand is apply where the patch goes into the files at hand.
 func (r *Runner) applyHand(ctx context.Context, c *contextstore.Context, src *workspace.Source, job approval.Job) (approval.Application, error) {
 	dir := r.Store.WorkspaceDir(c.UUID())
-	h, err := workspace.OpenHand(ctx, src, r.handDir(c.UUID()), r.Box)
+	h, err := workspace.OpenCheckout(ctx, src, r.handDir(c.UUID()), r.Box)
 	if err != nil {
 		return approval.Application{}, err
 	}

@@ -21,7 +21,7 @@ func (p *proposing) inherit(ctx context.Context) (*memory.Inherited, error) {
 		rules.MaxTokens = most
 	}
 	past := conversation{r.Store, *p.o.Chat}
-	h := &memory.Heir{Inheritance: rules, Past: past, Of: func(v contextstore.View, _ task.Key) bool { return past.has(v) }, Clean: r.clean, Now: r.Now, Log: r.Log}
+	h := &memory.InheritanceReader{Inheritance: rules, Past: past, Of: func(v contextstore.View, _ task.Key) bool { return past.has(v) }, Clean: r.clean, Now: r.Now, Log: r.Log}
 	if p.history != nil {
 		h.Plans = func(ctx context.Context, runs []memory.Ancestor) (memory.Sections, []memory.Ancestor) {
 			o := r.Planning.Inherit

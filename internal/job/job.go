@@ -315,7 +315,7 @@ func (r *Runner) place(ctx context.Context, c *contextstore.Context, o order.Ord
 	}
 	defer func() { _ = src.Close() }()
 	if o.Chat.Deliver == string(approval.Worktree) {
-		h, err := workspace.OpenHand(ctx, src.Source, r.handDir(c.UUID()), r.Box)
+		h, err := workspace.OpenCheckout(ctx, src.Source, r.handDir(c.UUID()), r.Box)
 		if err != nil {
 			return nil, err
 		}

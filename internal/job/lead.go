@@ -40,7 +40,7 @@ func AsksModel(p *agent.Planning, o order.Order, made *approval.Job) bool {
 // jobs of the conversation left, the request. Whether a plan leads the run is decided with
 // them, for the system prompt says so.
 func (p *proposing) begin(ctx context.Context) error {
-	start, err := memory.ReadBeginning(p.c)
+	start, err := memory.ReadFirstMessages(p.c)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (p *proposing) begin(ctx context.Context) error {
 }
 
 // plans reports whether a plan leads the run.
-func (p *proposing) plans(start memory.Beginning) bool {
+func (p *proposing) plans(start memory.FirstMessages) bool {
 	if !plans(p.r.Planning, p.o) {
 		return false
 	}

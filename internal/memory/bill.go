@@ -49,10 +49,10 @@ func (c Calls) tokens() Calls {
 	return Calls{c.Requests, c.Sent / billed, c.Cached / billed, c.Answered / billed}
 }
 
-// Bill is what all requests of a run took, in tokens as estimated: a fourth of
+// TokenUsage is what all requests of a run took, in tokens as estimated: a fourth of
 // the bytes of what was sent, whatever a provider's format writes around it. It
 // is the same for a script and for a model.
-type Bill struct {
+type TokenUsage struct {
 	Calls                  // of all requests
 	Parts map[string]int64 `json:"parts"` // of Sent without Summaries and Final, by BillParts
 	First map[string]int64 `json:"first"` // of the first request, by BillParts
@@ -233,12 +233,12 @@ func (t *Tally) Asked(answer llm.Message) {
 }
 
 // Bill is what the requests took so far.
-func (t *Tally) Bill() Bill {
-	return Bill{Calls: t.all.tokens(), Parts: t.parts.tokens(), First: t.first.tokens(), Verification: t.verification.tokens()}
+func (t *Tally) Bill() TokenUsage {
+	return TokenUsage{Calls: t.all.tokens(), Parts: t.parts.tokens(), First: t.first.tokens(), Verification: t.verification.tokens()}
 }
 
 // Add adds the bill of another run.
-func (b *Bill) Add(o Bill) {
+func (b *TokenUsage) Add(o TokenUsage) {
 	b.add(o.Calls)
 	b.Verification.add(o.Verification)
 	b.Summaries.add(o.Summaries)

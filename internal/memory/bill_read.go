@@ -16,10 +16,10 @@ import (
 // bytes: of its files alone, compressed ones too, by the code that assembled the
 // requests in the run. It holds what one request held, and no more. Damaged lines
 // are passed over and returned. Requests that were not answered are not counted.
-func ReadBill(v contextstore.View, tools int) (Bill, []contextstore.Damage, error) {
+func ReadBill(v contextstore.View, tools int) (TokenUsage, []contextstore.Damage, error) {
 	b := newBilling(v, tools)
 	if err := b.read(func() {}); err != nil {
-		return Bill{}, b.damaged, fmt.Errorf("add up the requests of %s: %w", v.Metadata.UUID, err)
+		return TokenUsage{}, b.damaged, fmt.Errorf("add up the requests of %s: %w", v.Metadata.UUID, err)
 	}
 	bill := b.tally.Bill()
 	err := b.asides(&bill)
@@ -226,7 +226,7 @@ func (b *billing) summaries(f func(contextstore.Summary)) error {
 }
 
 // asides adds the requests that wrote summaries, as they are on record.
-func (b *billing) asides(bill *Bill) error {
+func (b *billing) asides(bill *TokenUsage) error {
 	err := b.summaries(func(s contextstore.Summary) {
 		if s.Extractive || s.AnsweredBy == "" && s.Usage == nil {
 			return // no model was asked

@@ -54,7 +54,7 @@ func paid(t *testing.T, sent map[int64][]llm.Message, tools int) (c Calls) {
 	return c.tokens()
 }
 
-func bill(t *testing.T, v contextstore.View) (Bill, []contextstore.Damage) {
+func bill(t *testing.T, v contextstore.View) (TokenUsage, []contextstore.Damage) {
 	t.Helper()
 	b, damaged, err := ReadBill(v, 4000)
 	if err != nil {

@@ -16,19 +16,19 @@ func Front(second contextstore.Message) int {
 	return pinned
 }
 
-// Beginning tells how far the first messages of a context are. A power cut may
+// FirstMessages tells how far the first messages of a context are. A power cut may
 // leave some of them.
-type Beginning struct {
+type FirstMessages struct {
 	Size  int  // how many there are once all of them are there: Front
 	Heir  bool // what was inherited is among them
 	Whole bool // the request, which is the last of them, is there
 }
 
-// ReadBeginning reads the first messages of a context.
-func ReadBeginning(l interface {
+// ReadFirstMessages reads the first messages of a context.
+func ReadFirstMessages(l interface {
 	Messages(offset int64, f func(contextstore.Message) bool) error
-}) (Beginning, error) {
-	b := Beginning{Size: pinned}
+}) (FirstMessages, error) {
+	b := FirstMessages{Size: pinned}
 	n := 0
 	err := l.Messages(0, func(m contextstore.Message) bool {
 		if n++; n == pinned {

@@ -10,7 +10,7 @@ import (
 
 func TestBeginning(t *testing.T) {
 	t.Parallel()
-	for roles, want := range map[string]Beginning{
+	for roles, want := range map[string]FirstMessages{
 		"":                                {Size: 2},
 		"system":                          {Size: 2},
 		"system user":                     {Size: 2, Whole: true},
@@ -23,7 +23,7 @@ func TestBeginning(t *testing.T) {
 		for _, role := range strings.Fields(roles) {
 			l.append(contextstore.Message{Role: role})
 		}
-		if got, err := ReadBeginning(l); err != nil || got != want {
+		if got, err := ReadFirstMessages(l); err != nil || got != want {
 			t.Errorf("%q: %+v %v", roles, got, err)
 		}
 		if l.read > 3 {

@@ -49,9 +49,9 @@ type Ancestor struct {
 // MaxAncestors is how many runs of a task are looked at.
 const MaxAncestors = 20
 
-// Heir looks for what a run takes over from an earlier one of the same task. Past,
+// InheritanceReader looks for what a run takes over from an earlier one of the same task. Past,
 // Clean, Now and Log must be set.
-type Heir struct {
+type InheritanceReader struct {
 	Inheritance
 	Past  Past
 	Clean func(string) string // masks secrets, and data of people
@@ -107,7 +107,7 @@ const (
 // several keys ended, the latest counts (further keys are those of a link that is
 // followed); only that one is looked at. Whatever is wrong with it is logged, and
 // the run is one without a past (inherit §7); the error is ctx's alone.
-func (h *Heir) Find(ctx context.Context, keys ...task.Key) (*Inherited, error) {
+func (h *InheritanceReader) Find(ctx context.Context, keys ...task.Key) (*Inherited, error) {
 	if !h.Enabled || len(keys) == 0 {
 		return nil, nil
 	}
@@ -147,7 +147,7 @@ func (h *Heir) Find(ctx context.Context, keys ...task.Key) (*Inherited, error) {
 }
 
 // ancestors are the runs of the task that a run is of, it first.
-func (h *Heir) ancestors(ctx context.Context, last contextstore.View, since time.Time, linked bool) (runs []Ancestor) {
+func (h *InheritanceReader) ancestors(ctx context.Context, last contextstore.View, since time.Time, linked bool) (runs []Ancestor) {
 	add := func(v contextstore.View) { runs = append(runs, Ancestor{v, h.words(v.Metadata)}) }
 	add(last)
 	k := last.Metadata.TaskKey
@@ -165,7 +165,7 @@ func (h *Heir) ancestors(ctx context.Context, last contextstore.View, since time
 }
 
 // ask queries the database, again where it cannot be reached.
-func (h *Heir) ask(ctx context.Context, k task.Key, since time.Time) (v contextstore.View, ok bool, err error) {
+func (h *InheritanceReader) ask(ctx context.Context, k task.Key, since time.Time) (v contextstore.View, ok bool, err error) {
 	for n := 1; ; n++ {
 		v, ok, err = h.Past.LastEnded(ctx, k, since)
 		if !errors.Is(err, contextstore.ErrUnreachable) || n == databaseTries {
@@ -178,7 +178,7 @@ func (h *Heir) ask(ctx context.Context, k task.Key, since time.Time) (v contexts
 	}
 }
 
-func (h *Heir) wait(ctx context.Context) error {
+func (h *InheritanceReader) wait(ctx context.Context) error {
 	if h.Wait != nil {
 		return h.Wait(ctx, databasePause)
 	}
@@ -193,7 +193,7 @@ func (h *Heir) wait(ctx context.Context) error {
 }
 
 // unusable logs why there is no past (inherit §9.1).
-func (h *Heir) unusable(v contextstore.View, err error) {
+func (h *InheritanceReader) unusable(v contextstore.View, err error) {
 	var path *os.PathError
 	switch {
 	case errors.Is(err, contextstore.ErrUnreachable):
@@ -207,7 +207,7 @@ func (h *Heir) unusable(v contextstore.View, err error) {
 
 // own reports whether the files of a run say that it may be inherited from by
 // runs of a key: what names it may be behind, or wrong.
-func (h *Heir) own(v contextstore.View, k task.Key, since time.Time) bool {
+func (h *InheritanceReader) own(v contextstore.View, k task.Key, since time.Time) bool {
 	st, at := v.Status(), v.State.CompletedAt
 	var why string
 	switch {
@@ -229,12 +229,12 @@ func (h *Heir) own(v contextstore.View, k task.Key, since time.Time) bool {
 
 // filtered logs what the filter made of an earlier run; why is "" where it is
 // taken (inherit §9.1).
-func (h *Heir) filtered(v contextstore.View, why string) {
+func (h *InheritanceReader) filtered(v contextstore.View, why string) {
 	h.Log.Debug("Filtered the earlier runs", "earlier", v.Metadata.UUID, "status", string(v.Status()), "completed_at", v.State.CompletedAt.String(), "taken", why == "", "why_not", why)
 }
 
 // from reads what a run left, and what runs did of their planning.
-func (h *Heir) from(ctx context.Context, v contextstore.View, runs []Ancestor) *Inherited {
+func (h *InheritanceReader) from(ctx context.Context, v contextstore.View, runs []Ancestor) *Inherited {
 	s, err := v.LastFinal()
 	if err != nil {
 		h.unusable(v, err)

@@ -28,7 +28,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // family is a house with runs that ended, and an heir.
 type family struct {
-	*Heir
+	*InheritanceReader
 	store *contextstore.Store
 	now   time.Time
 	log   bytes.Buffer
@@ -44,7 +44,7 @@ func newFamily(t *testing.T) *family {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.store.Close() })
-	f.Heir = &Heir{Inheritance: Inheritance{Enabled: true, Expiry: 90 * 24 * time.Hour, MaxTokens: 8000}, Past: f.store, Clean: clean.Strict().String,
+	f.InheritanceReader = &InheritanceReader{Inheritance: Inheritance{Enabled: true, Expiry: 90 * 24 * time.Hour, MaxTokens: 8000}, Past: f.store, Clean: clean.Strict().String,
 		Now: func() time.Time { return f.now }, Log: slog.New(slog.NewTextHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Wait: func(context.Context, time.Duration) error { return nil }}
 	return f

@@ -141,7 +141,7 @@ var commonNames = []string{"root", "user", "admin", "administrator", "ubuntu", "
 
 // words returns what takes secrets and the names of people out of a text that is
 // inherited (inherit §8).
-func (h *Heir) words(m contextstore.Metadata) func(string) string {
+func (h *InheritanceReader) words(m contextstore.Metadata) func(string) string {
 	return wordsWithout(h.Clean, people(m))
 }
 

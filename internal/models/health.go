@@ -67,7 +67,7 @@ func sure(provider string) bool {
 }
 
 // look1 asks one server, and joins its error to those before.
-func look1(ctx context.Context, c *ollama.Care, before error) (ollama.Health, error) {
+func look1(ctx context.Context, c *ollama.Supervisor, before error) (ollama.Health, error) {
 	seen, err := c.Check(ctx)
 	if err != nil {
 		seen = ollama.Health{}
@@ -92,7 +92,7 @@ func (m *Models) inUse(role string) bool {
 // servers are the cares of the local servers of Ollama in use, each with all
 // models that must be loaded there, as large as they were made; those of the roles in
 // away never are.
-func (m *Models) servers(ctx context.Context, away map[string]bool, made map[string]int) ([]*ollama.Care, error) {
+func (m *Models) servers(ctx context.Context, away map[string]bool, made map[string]int) ([]*ollama.Supervisor, error) {
 	quiet := m.quiet()
 	models := map[string][]Spec{}
 	var order []string
@@ -107,7 +107,7 @@ func (m *Models) servers(ctx context.Context, away map[string]bool, made map[str
 		}
 		models[s.Address] = append(models[s.Address], s)
 	}
-	var all []*ollama.Care
+	var all []*ollama.Supervisor
 	var errs error
 	for _, address := range order {
 		specs := models[address]
@@ -117,7 +117,7 @@ func (m *Models) servers(ctx context.Context, away map[string]bool, made map[str
 				cfg.Models = append(cfg.Models, r)
 			}
 		}
-		c, err := ollama.NewCare(cfg)
+		c, err := ollama.NewSupervisor(cfg)
 		if errs = errors.Join(errs, err); err == nil {
 			all = append(all, c)
 		}

@@ -17,7 +17,7 @@ const maxCares = 64
 type kept struct {
 	mu      sync.Mutex
 	clients map[string]*http.Client // by address, as many as the settings have
-	cares   []*kin                  // the least lately used first
+	cares   []*supervisedModel                  // the least lately used first
 	ollamas map[string]bool         // whether the server at an address is an Ollama, as far as it said
 }
 
@@ -41,11 +41,11 @@ func (k *kept) isOllama(address string, ask func() (yes, sure bool)) bool {
 	return yes
 }
 
-// kin is the care of one model of one server for one role.
-type kin struct {
+// supervisedModel is the care of one model of one server for one role.
+type supervisedModel struct {
 	role, address, key string
 	need               ollama.Requirement
-	care               *ollama.Care
+	care               *ollama.Supervisor
 }
 
 // client is the client of an address, made by first where there is none.
@@ -66,10 +66,10 @@ func (k *kept) client(address string, first func() *http.Client) *http.Client {
 // careOf is the care of w, made by first where there is none. A care that is
 // given up for it makes no repairs any more, for whoever still has it; evicted
 // is to be closed.
-func (k *kept) careOf(w kin, first func() (*ollama.Care, error)) (c, evicted *ollama.Care, err error) {
+func (k *kept) careOf(w supervisedModel, first func() (*ollama.Supervisor, error)) (c, evicted *ollama.Supervisor, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	i := slices.IndexFunc(k.cares, func(o *kin) bool {
+	i := slices.IndexFunc(k.cares, func(o *supervisedModel) bool {
 		return o.role == w.role && o.address == w.address && o.key == w.key && o.need == w.need
 	})
 	if i >= 0 {
@@ -89,7 +89,7 @@ func (k *kept) careOf(w kin, first func() (*ollama.Care, error)) (c, evicted *ol
 }
 
 // take empties k.
-func (k *kept) take() (cares []*ollama.Care, clients []*http.Client) {
+func (k *kept) take() (cares []*ollama.Supervisor, clients []*http.Client) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, o := range k.cares {

@@ -226,7 +226,7 @@ func (m *Models) member(ctx context.Context, s *Spec, u Use, alone bool) (endpoi
 			m.Log.Warn(m.Lang.Error(unknown))
 		}
 	}
-	var care *ollama.Care
+	var care *ollama.Supervisor
 	var err error
 	if s.Provider == "ollama" && !s.Cloud {
 		if care, err = m.care(s, hc); err != nil {
@@ -284,7 +284,7 @@ func (m *Models) httpClient(s *Spec) *http.Client {
 	return m.kept.client(s.Address, func() *http.Client { return m.policy.HTTPClient(m.HTTP, s.Address) })
 }
 
-func (m *Models) provider(s *Spec, hc *http.Client, care *ollama.Care) (llm.Client, error) {
+func (m *Models) provider(s *Spec, hc *http.Client, care *ollama.Supervisor) (llm.Client, error) {
 	l := &m.cfg.LLM
 	switch s.Provider {
 	case "ollama":
@@ -346,16 +346,16 @@ func (m *Models) slotsOf(s *Spec) *endpoint.Slots {
 func (m *Models) slotsDir() string { return filepath.Join(m.state, "slots") }
 
 // care looks after the server of one model.
-func (m *Models) care(s *Spec, hc *http.Client) (*ollama.Care, error) {
+func (m *Models) care(s *Spec, hc *http.Client) (*ollama.Supervisor, error) {
 	argv, err := ollama.Argv(m.cfg.Providers.OllamaRestartCommand)
 	if err != nil {
 		return nil, err
 	}
 	role := s.Role
-	w := kin{role: role, address: s.Address, key: s.key, need: s.requirement()}
-	c, evicted, err := m.kept.careOf(w, func() (*ollama.Care, error) {
+	w := supervisedModel{role: role, address: s.Address, key: s.key, need: s.requirement()}
+	c, evicted, err := m.kept.careOf(w, func() (*ollama.Supervisor, error) {
 		told := map[ollama.EventKind]string{} // used by the events, which come one after the other
-		return ollama.NewCare(ollama.CareConfig{BaseURL: w.address, APIKey: w.key, HTTP: hc, Restart: argv, Dir: filepath.Join(m.state, "ollama"), FS: m.FS, Now: m.Now,
+		return ollama.NewSupervisor(ollama.CareConfig{BaseURL: w.address, APIKey: w.key, HTTP: hc, Restart: argv, Dir: filepath.Join(m.state, "ollama"), FS: m.FS, Now: m.Now,
 			Models:  []ollama.Requirement{w.need},
 			OnEvent: func(e ollama.Event) { m.careEvent(role, told, e) }})
 	})

@@ -16,7 +16,7 @@ import (
 type billed struct {
 	UUID   string `json:"uuid"`
 	Status string `json:"status"`
-	memory.Bill
+	memory.TokenUsage
 	Damaged []windowDamage `json:"damaged"`
 }
 
@@ -33,7 +33,7 @@ func Bill(w io.Writer, v contextstore.View, asJSON bool, lang i18n.Lang) error {
 	}
 	p := &printer{w: w}
 	if asJSON {
-		out := billed{UUID: v.Metadata.UUID, Status: string(v.Status()), Bill: b, Damaged: shownDamage(damaged, lang)}
+		out := billed{UUID: v.Metadata.UUID, Status: string(v.Status()), TokenUsage: b, Damaged: shownDamage(damaged, lang)}
 		p.json(out)
 		return p.err
 	}

@@ -90,7 +90,7 @@ func (l *lineage) heir(k task.Key, most int, o Inheritance) (*memory.Inherited, 
 	l.t.Helper()
 	var p *EarlierRuns
 	o.File = func(uuid string) string { return HistoryFile("", "", uuid) }
-	h := &memory.Heir{Inheritance: memory.Inheritance{Enabled: true, Expiry: 90 * 24 * time.Hour, MaxTokens: most}, Past: l.store,
+	h := &memory.InheritanceReader{Inheritance: memory.Inheritance{Enabled: true, Expiry: 90 * 24 * time.Hour, MaxTokens: most}, Past: l.store,
 		Clean: redact.New([]string{"hunter22hunter"}, nil).Strict().String, Now: func() time.Time { return l.now }, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
 		Plans: func(ctx context.Context, runs []memory.Ancestor) (memory.Sections, []memory.Ancestor) {
 			var used []memory.Ancestor

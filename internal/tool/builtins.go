@@ -45,7 +45,7 @@ type Env struct {
 // Builtins returns the built-in tools for the workspace of env, sorted by name.
 func Builtins(env Env) []Tool {
 	env.Limits = env.Limits.withDefaults()
-	w := &space{root: env.Root, dirs: []string{env.Root.Name()}, masks: env.Masks, filter: env.Limits.Filter, max: env.Limits.MaxOutput, numbered: env.Numbered}
+	w := &workspaceFiles{root: env.Root, dirs: []string{env.Root.Name()}, masks: env.Masks, filter: env.Limits.Filter, max: env.Limits.MaxOutput, numbered: env.Numbered}
 	if env.Dir != "" {
 		w.dirs = append(w.dirs, env.Dir)
 	}
@@ -64,8 +64,8 @@ func Builtins(env Env) []Tool {
 	return append(tools, writeFileTool(w))
 }
 
-// space is the workspace as the built-ins share it.
-type space struct {
+// workspaceFiles is the workspace as the built-ins share it.
+type workspaceFiles struct {
 	root     *os.Root
 	dirs     []string // absolute paths that mean the root
 	masks    func(s string) (string, bool)

@@ -12,7 +12,7 @@ import (
 
 // notFound explains to the model why old is not in content, so that the next
 // attempt is a correct one: what differs, and what the file has there.
-func (w *space) notFound(content, old string) string {
+func (w *workspaceFiles) notFound(content, old string) string {
 	if len(w.tokens(old)) > 0 && len(w.tokens(content)) == 0 {
 		return "old_text was not found. It contains " + w.tokens(old)[0].token + ", which stands for text of the file that was masked before you saw it, " +
 			"and there is none now. Choose old_text from the lines around it."

@@ -25,7 +25,7 @@ type editFileArgs struct {
 // maxEdit is the largest file that edit_file takes into memory, in bytes.
 const maxEdit = 16 << 20
 
-func editFileTool(w *space) Tool {
+func editFileTool(w *workspaceFiles) Tool {
 	return builtin[editFileArgs]{
 		def: Describe("edit_file", editFilePage, editFileSchema, false, append(fileAliases, "old_string", "old_text", "old_str", "old_text", "search", "old_text", "old", "old_text",
 			"new_string", "new_text", "new_str", "new_text", "replace", "new_text", "replacement", "new_text", "new", "new_text", "all", "replace_all")...),
@@ -44,7 +44,7 @@ func editFileTool(w *space) Tool {
 	}
 }
 
-func (w *space) editFile(ctx context.Context, shown, real string, a editFileArgs) (Result, error) {
+func (w *workspaceFiles) editFile(ctx context.Context, shown, real string, a editFileArgs) (Result, error) {
 	f, info, problem := w.open(real)
 	if problem != "" {
 		return Failf("%s", problem), nil
@@ -94,7 +94,7 @@ func (w *space) editFile(ctx context.Context, shown, real string, a editFileArgs
 
 // editMasked makes an edit whose old text has tokens, on the file as the model
 // sees it.
-func (w *space) editMasked(shown, real, content string, a editFileArgs, info fs.FileInfo) (Result, error) {
+func (w *workspaceFiles) editMasked(shown, real, content string, a editFileArgs, info fs.FileInfo) (Result, error) {
 	m := w.mask(content)
 	e, problem := matchEdit(m.text, a)
 	if problem != "" {
@@ -118,7 +118,7 @@ func (w *space) editMasked(shown, real, content string, a editFileArgs, info fs.
 	return w.finishEdit(shown, real, content, e, info)
 }
 
-func (w *space) finishEdit(shown, real, content string, e edit, info fs.FileInfo) (Result, error) {
+func (w *workspaceFiles) finishEdit(shown, real, content string, e edit, info fs.FileInfo) (Result, error) {
 	if err := w.replace(real, e.apply(content), info.Mode().Perm()); err != nil {
 		return Failf("%s", w.explain(shown, err)), nil
 	}

@@ -64,7 +64,7 @@ var revisionName = lazyregexp.New(`^[0-9A-Za-z_][0-9A-Za-z_./~^@{}+-]*$`)
 const gitTime = 60 * time.Second
 
 // gitTool is offered where no shell is: there a model calls git as it knows it.
-func gitTool(w *space, git Git, shell bool) Tool {
+func gitTool(w *workspaceFiles, git Git, shell bool) Tool {
 	history, _ := git.(GitHistory)
 	commands := `"status","diff"`
 	if history != nil {
@@ -119,7 +119,7 @@ func gitTool(w *space, git Git, shell bool) Tool {
 }
 
 // blame is which commits the lines of a file come from.
-func (w *space) blame(ctx context.Context, git GitHistory, rel string, a gitArgs) (Result, error) {
+func (w *workspaceFiles) blame(ctx context.Context, git GitHistory, rel string, a gitArgs) (Result, error) {
 	if rel == "" {
 		return Failf("blame needs path: the file whose lines to explain."), nil
 	}
@@ -150,7 +150,7 @@ func (w *space) blame(ctx context.Context, git GitHistory, rel string, a gitArgs
 }
 
 // fileAt shows a file as a revision has it, as read_file shows files.
-func (w *space) fileAt(ctx context.Context, git GitHistory, rel string, a gitArgs) (Result, error) {
+func (w *workspaceFiles) fileAt(ctx context.Context, git GitHistory, rel string, a gitArgs) (Result, error) {
 	revision := cmp.Or(a.Revision, "HEAD")
 	text := ""
 	res, err := askGit(ctx, rel+" at "+revision, rel+" is empty at "+revision+".", func(ctx context.Context) (_ string, err error) {
@@ -193,7 +193,7 @@ func countTo(ctx context.Context, r io.Reader, limit int) (int, error) {
 }
 
 // tracked is rel for a path that git is asked about, "" for all.
-func (w *space) tracked(p string) (rel, problem string) {
+func (w *workspaceFiles) tracked(p string) (rel, problem string) {
 	if p == "" {
 		return "", ""
 	}

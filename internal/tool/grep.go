@@ -45,7 +45,7 @@ const (
 	windowBytes    = 8 << 20 // of answers; a window that has more is ended early
 )
 
-func grepTool(w *space) Tool {
+func grepTool(w *workspaceFiles) Tool {
 	return builtin[grepArgs]{
 		def: Describe("grep", grepPage, grepSchema, true, append(searchAliases, "query", "pattern", "regex", "pattern", "search", "pattern", "include", "glob", "file_pattern", "glob",
 			"output_mode", "output", "mode", "output", "-i", "ignore_case", "case_insensitive", "ignore_case", "-C", "context", "context_lines", "context", "file", "path", "file_path", "path")...),
@@ -87,7 +87,7 @@ const (
 
 // searcher is one search.
 type searcher struct {
-	w      *space
+	w      *workspaceFiles
 	args   grepArgs
 	needle *needle
 	limit  int

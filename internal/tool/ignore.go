@@ -235,7 +235,7 @@ const (
 
 // with returns the rules in the directory rel, of which it is known whether it
 // has files of rules of its own.
-func (r *rules) with(w *space, rel string, hasGit, hasIgnore bool, e *effort) *rules {
+func (r *rules) with(w *workspaceFiles, rel string, hasGit, hasIgnore bool, e *effort) *rules {
 	own := rules{above: r}
 	if rel != "." {
 		own.base = rel
@@ -255,7 +255,7 @@ func (r *rules) with(w *space, rel string, hasGit, hasIgnore bool, e *effort) *r
 // readRules reads a file of rules. One that cannot be read has none; a link is
 // not followed, as in git. What is kept takes steps as well, about two a byte:
 // there may be such a file in each of very many directories.
-func (w *space) readRules(rel string, e *effort) *ignoreList {
+func (w *workspaceFiles) readRules(rel string, e *effort) *ignoreList {
 	info, err := w.root.Lstat(rel)
 	if err != nil || e.left.Load() <= 0 || !info.Mode().IsRegular() {
 		return nil

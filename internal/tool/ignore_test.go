@@ -86,7 +86,7 @@ func TestIgnoreAgreesWithGit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	w := &space{root: root}
+	w := &workspaceFiles{root: root}
 	rapid.Check(t, func(t *rapid.T) {
 		for _, at := range []string{"", "x", "x/y"} {
 			if err := os.WriteFile(filepath.Join(dir, at, gitignoreFile), []byte(drawRules(t, "rules"+at)), 0o600); err != nil {
@@ -120,7 +120,7 @@ func FuzzIgnoreAgreesWithGit(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		sameAsGit(t, &space{root: root}, dir)
+		sameAsGit(t, &workspaceFiles{root: root}, dir)
 	})
 }
 
@@ -131,7 +131,7 @@ type failer interface {
 }
 
 // sameAsGit compares the files that the walk leaves out with git's.
-func sameAsGit(t failer, w *space, dir string) {
+func sameAsGit(t failer, w *workspaceFiles, dir string) {
 	t.Helper()
 	var names []string
 	for _, p := range tested {

@@ -28,7 +28,7 @@ type listFilesArgs struct {
 // defaultList is how many files are listed where no limit is given.
 const defaultList = 200
 
-func listFilesTool(w *space) Tool {
+func listFilesTool(w *workspaceFiles) Tool {
 	def := Describe("list_files", listFilesPage, listFilesSchema, true, append(searchAliases, "max_depth", "depth", "glob", "pattern", "query", "pattern", "name", "pattern", "file_pattern", "pattern")...)
 	def.Was = func(args json.RawMessage) string {
 		var a listFilesArgs
@@ -81,7 +81,7 @@ func listFilesTool(w *space) Tool {
 
 // directory resolves the path of a directory as a model wrote it, "" for the
 // workspace.
-func (w *space) directory(p string) (dir, problem string) {
+func (w *workspaceFiles) directory(p string) (dir, problem string) {
 	shown, problem := w.rel(cmp.Or(p, "."))
 	if problem != "" {
 		return "", problem
@@ -139,7 +139,7 @@ func directories(n int) string {
 
 // listing keeps the first entries in order and counts the others.
 type listing struct {
-	w     *space
+	w     *workspaceFiles
 	dir   string
 	limit int
 	first []string // at most limit, as they are shown

@@ -27,7 +27,7 @@ type mark struct {
 }
 
 // tokens returns the places of the masking tokens of s.
-func (w *space) tokens(s string) (marks []mark) {
+func (w *workspaceFiles) tokens(s string) (marks []mark) {
 	for at := 0; w.masks != nil; {
 		token, ok := w.masks(s[at:])
 		i := strings.Index(s[at:], token)
@@ -42,7 +42,7 @@ func (w *space) tokens(s string) (marks []mark) {
 }
 
 // mask returns content as the model sees it. Without a filter that is content.
-func (w *space) mask(content string) masked {
+func (w *workspaceFiles) mask(content string) masked {
 	m := masked{text: content}
 	if w.filter != nil {
 		var b strings.Builder
@@ -134,7 +134,7 @@ func (m *masked) region(start, end int) (r region, ok bool) {
 // restore returns text, which is to replace old, with the file's own text for
 // each token; was says what the tokens of old stand for. problem is why that
 // cannot be told.
-func (w *space) restore(content, old string, was []mark, text string) (restored, problem string) {
+func (w *workspaceFiles) restore(content, old string, was []mark, text string) (restored, problem string) {
 	now := w.tokens(text)
 	if len(now) == 0 {
 		return text, ""
@@ -223,7 +223,7 @@ func why(token string, was []mark) string {
 		"so that it cannot be told which is meant. Leave those lines as they are, or change them one at a time.", token)
 }
 
-func (w *space) maskRefused(shown, problem string) Result {
+func (w *workspaceFiles) maskRefused(shown, problem string) Result {
 	return Failf("%s was not written: %s", shown, problem)
 }
 

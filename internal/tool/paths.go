@@ -18,7 +18,7 @@ import (
 
 // rel makes p, as a model wrote it, relative to the workspace, with slashes.
 // problem says why it cannot be used; it is "" where it can.
-func (w *space) rel(p string) (rel, problem string) {
+func (w *workspaceFiles) rel(p string) (rel, problem string) {
 	switch {
 	case p == "":
 		return "", "The path is empty. Give a path relative to the workspace."
@@ -56,7 +56,7 @@ func (w *space) rel(p string) (rel, problem string) {
 
 // rooted takes an absolute path for one of the workspace, which models call
 // /workspace or /, where its file, or the directory that gets it, is there.
-func (w *space) rooted(p string) (rel string, ok bool) {
+func (w *workspaceFiles) rooted(p string) (rel string, ok bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	for _, top := range []string{"/workspace/", "/"} {
 		rel, ok := strings.CutPrefix(p, top)
@@ -76,7 +76,7 @@ func (w *space) rooted(p string) (rel string, ok bool) {
 
 // maskedPath refuses a path that holds a masking token, unless there is such a
 // file: what the model was shown is not the name.
-func (w *space) maskedPath(p string) string {
+func (w *workspaceFiles) maskedPath(p string) string {
 	marks := w.tokens(p)
 	if len(marks) == 0 {
 		return ""
@@ -92,7 +92,7 @@ func (w *space) maskedPath(p string) string {
 
 // secretName says why no file of this name is made: what looks like a secret in
 // it would be in every list of files. Addresses are none.
-func (w *space) secretName(rel string) string {
+func (w *workspaceFiles) secretName(rel string) string {
 	m := w.mask(rel)
 	for _, k := range m.marks {
 		if k.token != emailToken && m.text != rel {
@@ -106,11 +106,11 @@ func (w *space) secretName(rel string) string {
 const emailToken = "[EMAIL]"
 
 // shown is shownName of what may be cut: a secret is masked before it is.
-func (w *space) shown(rel string) string { return shownName(w.mask(rel).text) }
+func (w *workspaceFiles) shown(rel string) string { return shownName(w.mask(rel).text) }
 
 // unquoted takes p for a name as shownName gives it, unless there is a file
 // whose name has the quotes.
-func (w *space) unquoted(p string) string {
+func (w *workspaceFiles) unquoted(p string) string {
 	if len(p) < 3 || p[0] != '"' || p[len(p)-1] != '"' {
 		return p
 	}
@@ -133,7 +133,7 @@ var errEscapes = errors.New("path escapes from the workspace")
 // checked against, the file that is meant. What does not exist yet is kept as
 // it stands. The Root still guards every access: a link that changes after
 // this cannot lead outside.
-func (w *space) resolve(rel string) (string, error) {
+func (w *workspaceFiles) resolve(rel string) (string, error) {
 	done, links := ".", 0
 	parts := strings.Split(rel, "/")
 	for len(parts) > 0 {
@@ -175,7 +175,7 @@ func (w *space) resolve(rel string) (string, error) {
 
 // target is rel and resolve for a file that will be written; it refuses git's
 // own directory, whose hooks and settings the daemon's git would act on.
-func (w *space) target(p string) (shown, real, problem string) {
+func (w *workspaceFiles) target(p string) (shown, real, problem string) {
 	shown, problem = w.rel(p)
 	if problem != "" {
 		return "", "", problem
@@ -213,7 +213,7 @@ func inGit(rel string) bool {
 }
 
 // explain says why rel could not be used, in a sentence.
-func (w *space) explain(rel string, err error) string {
+func (w *workspaceFiles) explain(rel string, err error) string {
 	hint := rel
 	rel = shownName(rel)
 	switch {
@@ -245,7 +245,7 @@ func (w *space) explain(rel string, err error) string {
 const maxSimilar = 1000
 
 // similar names the entry of rel's directory that was probably meant.
-func (w *space) similar(rel string) string {
+func (w *workspaceFiles) similar(rel string) string {
 	dir, base := path.Split(rel)
 	f, err := disk.OpenDir(w.root, path.Clean(dir))
 	if err != nil {
@@ -264,7 +264,7 @@ func (w *space) similar(rel string) string {
 
 // open opens the regular file rel for reading. A pipe must not block the run,
 // hence O_NONBLOCK, which regular files ignore.
-func (w *space) open(rel string) (*os.File, fs.FileInfo, string) {
+func (w *workspaceFiles) open(rel string) (*os.File, fs.FileInfo, string) {
 	f, err := w.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, w.explain(rel, err)

@@ -28,7 +28,7 @@ const maxLine = 2000
 
 func lineCut(size int64) string { return fmt.Sprintf(" [line cut, %d bytes long]", size) }
 
-func readFileTool(w *space) Tool {
+func readFileTool(w *workspaceFiles) Tool {
 	return builtin[readFileArgs]{
 		def: Describe("read_file", readFilePage, readFileSchema, true, append(fileAliases, "offset", "start_line", "from_line", "start_line", "line", "start_line", "to_line", "end_line")...),
 		call: func(ctx context.Context, a readFileArgs) (Result, error) {
@@ -50,7 +50,7 @@ const maxCounted = 256 << 20
 
 // readFile streams the file to its end, since the number of lines is part of
 // the answer; only what is shown is kept.
-func (w *space) readFile(ctx context.Context, rel string, start, end int) (Result, error) {
+func (w *workspaceFiles) readFile(ctx context.Context, rel string, start, end int) (Result, error) {
 	f, info, problem := w.open(rel)
 	if problem != "" {
 		return Failf("%s", problem), nil

@@ -19,7 +19,7 @@ import (
 // own, so it is told what was, in front of its script, and says at its end what
 // is, in its output between two marks that are taken out again.
 type session struct {
-	w  *space
+	w  *workspaceFiles
 	mu sync.Mutex
 
 	dir  string            // relative to the workspace
@@ -33,7 +33,7 @@ const (
 	maxReport  = 1 << 20  // all that a command says of its environment
 )
 
-func newSession(w *space) *session {
+func newSession(w *workspaceFiles) *session {
 	return &session{w: w, dir: ".", set: map[string]string{}, gone: map[string]bool{}}
 }
 

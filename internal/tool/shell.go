@@ -56,7 +56,7 @@ const (
 
 // commands is the shell of one run.
 type commands struct {
-	w       *space
+	w       *workspaceFiles
 	sh      Shell
 	limit   Limits
 	timeout time.Duration
@@ -68,7 +68,7 @@ type commands struct {
 	hosts   []string
 }
 
-func newCommands(w *space, env Env) *commands {
+func newCommands(w *workspaceFiles, env Env) *commands {
 	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, git: env.Git != nil, judge: env.Judge, hosts: env.Hosts}
 }
 

@@ -82,7 +82,7 @@ func (t *walkTree) entries(f func(rel string, kind entryKind)) {
 
 // walk reads the directory rel and what is below it. Links are not followed.
 // It fails where rel itself cannot be read and where ctx ended.
-func (w *space) walk(ctx context.Context, rel string, opt walkOptions) (*walkTree, error) {
+func (w *workspaceFiles) walk(ctx context.Context, rel string, opt walkOptions) (*walkTree, error) {
 	top, err := w.root.Open(".")
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (w *space) walk(ctx context.Context, rel string, opt walkOptions) (*walkTre
 
 // rulesAbove are the rules of the directories above rel. That one of them
 // leaves out rel itself does not count: it was asked for by name.
-func (w *space) rulesAbove(rel string, e *effort) *rules {
+func (w *workspaceFiles) rulesAbove(rel string, e *effort) *rules {
 	if rel == "." {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (w *space) rulesAbove(rel string, e *effort) *rules {
 
 // walker is a walk under way.
 type walker struct {
-	w   *space
+	w   *workspaceFiles
 	opt walkOptions
 	top *os.File
 
@@ -240,7 +240,7 @@ func after(e dirEntry, n int) byte {
 
 // openBeneath opens rel below the directory top for reading, where no part of
 // it is a link. The descriptor is the caller's.
-func openBeneath(w *space, top *os.File, rel string, flags uint64) (int, error) {
+func openBeneath(w *workspaceFiles, top *os.File, rel string, flags uint64) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY | flags,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
 	for {
@@ -258,7 +258,7 @@ func openBeneath(w *space, top *os.File, rel string, flags uint64) (int, error) 
 }
 
 // openSlowly is openBeneath where the kernel has no openat2.
-func openSlowly(w *space, rel string, flags uint64) (int, error) {
+func openSlowly(w *workspaceFiles, rel string, flags uint64) (int, error) {
 	real, err := w.resolve(rel)
 	if err != nil {
 		return -1, err

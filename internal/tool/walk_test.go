@@ -37,7 +37,7 @@ func TestOpenBeneath(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = top.Close() })
-	w := &space{root: root}
+	w := &workspaceFiles{root: root}
 	for name, open := range map[string]func(string, uint64) (int, error){
 		"openat2":    func(rel string, flags uint64) (int, error) { return openBeneath(w, top, rel, flags) },
 		"without it": func(rel string, flags uint64) (int, error) { return openSlowly(w, rel, flags) },
@@ -92,7 +92,7 @@ func TestWalkOrder(t *testing.T) {
 			return
 		}
 		slices.Sort(want)
-		tree, err := (&space{root: root}).walk(t.Context(), top, walkOptions{})
+		tree, err := (&workspaceFiles{root: root}).walk(t.Context(), top, walkOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

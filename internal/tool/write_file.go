@@ -25,7 +25,7 @@ type writeFileArgs struct {
 	Content string `json:"content"`
 }
 
-func writeFileTool(w *space) Tool {
+func writeFileTool(w *workspaceFiles) Tool {
 	return builtin[writeFileArgs]{
 		def: Describe("write_file", writeFilePage, writeFileSchema, false, append(fileAliases, "contents", "content", "text", "content", "file_text", "content", "code", "content")...),
 		call: func(_ context.Context, a writeFileArgs) (Result, error) {
@@ -58,7 +58,7 @@ func unfenced(name, content string) (string, bool) {
 	return m[1], true
 }
 
-func (w *space) writeFile(shown, real, content string) Result {
+func (w *workspaceFiles) writeFile(shown, real, content string) Result {
 	mode, created := newFile, false
 	info, err := w.root.Lstat(real)
 	switch {
@@ -94,7 +94,7 @@ func (w *space) writeFile(shown, real, content string) Result {
 }
 
 // ownText returns content with the file's own text for each masking token.
-func (w *space) ownText(content, rel string, created bool) (own, problem string) {
+func (w *workspaceFiles) ownText(content, rel string, created bool) (own, problem string) {
 	if len(w.tokens(content)) == 0 {
 		return content, ""
 	}
@@ -132,7 +132,7 @@ const newFile = fs.ModeIrregular
 // replace puts content at rel so that a reader sees the old file or the new
 // one. Nothing is synced: after a power cut the
 // workspace is compared with its snapshot (PROTOCOL "Claim" 5).
-func (w *space) replace(rel, content string, mode fs.FileMode) (err error) {
+func (w *workspaceFiles) replace(rel, content string, mode fs.FileMode) (err error) {
 	perm := mode
 	if mode == newFile {
 		perm = 0o666 // the process's umask decides, as for any program

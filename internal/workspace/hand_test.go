@@ -9,18 +9,18 @@ import (
 )
 
 // openHand opens the files of a checkout.
-func openHand(t *testing.T, repo string) *Hand {
+func openHand(t *testing.T, repo string) *Checkout {
 	t.Helper()
 	src, err := Inspect(t.Context(), repo, InspectOptions{Box: walls(), AllowDirty: true})
 	must(t, err)
-	h, err := OpenHand(t.Context(), src, filepath.Join(t.TempDir(), "hand"), walls())
+	h, err := OpenCheckout(t.Context(), src, filepath.Join(t.TempDir(), "hand"), walls())
 	must(t, err)
 	t.Cleanup(func() { _ = h.Close() })
 	return h
 }
 
 // touchedBy is what a patch does to the files at hand.
-func touchedBy(t *testing.T, h *Hand, base string, raw []byte) []Touch {
+func touchedBy(t *testing.T, h *Checkout, base string, raw []byte) []Touch {
 	t.Helper()
 	p, err := ParsePatch(raw)
 	must(t, err)

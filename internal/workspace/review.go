@@ -26,7 +26,7 @@ func (w *Workspace) ReviewPatch(ctx context.Context, p *Patch, lines int, to io.
 }
 
 // ReviewPatch is Workspace.ReviewPatch of a tree of TreeOf.
-func (h *Hand) ReviewPatch(ctx context.Context, base string, p *Patch, lines int, to io.Writer) error {
+func (h *Checkout) ReviewPatch(ctx context.Context, base string, p *Patch, lines int, to io.Writer) error {
 	t, err := h.trying(ctx, base)
 	if err != nil {
 		return err

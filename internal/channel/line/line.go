@@ -49,7 +49,7 @@ type Line struct {
 	data  string        // address of what people send
 	turns channel.Turns // posts of a session go out one after another
 	// forged is for complaints of wrong signatures.
-	forged channel.Seldom
+	forged channel.Throttle
 
 	started time.Time
 

@@ -40,7 +40,7 @@ type Webhook struct {
 	key    signer
 	http   *http.Client
 	turns  channel.Turns // posts of a session go out one after another
-	forged channel.Seldom
+	forged channel.Throttle
 
 	mu    sync.Mutex
 	said  channel.Recent[bool] // ids of posts that were taken

@@ -196,7 +196,7 @@ func tell(t *testing.T, dir string, story []step, takes time.Duration) (wrong st
 		w := newWorld(chatModel, workerModel)
 		w.takes = takes
 		quick := func(c *CareConfig) { c.StartTimeout = time.Second }
-		processes := []*Care{w.care(t, dir, quick), w.care(t, dir, quick), w.care(t, dir, quick)}
+		processes := []*Supervisor{w.care(t, dir, quick), w.care(t, dir, quick), w.care(t, dir, quick)}
 		var mu sync.Mutex
 		var group sync.WaitGroup
 		complain := func(format string, args ...any) {
@@ -204,7 +204,7 @@ func tell(t *testing.T, dir string, story []step, takes time.Duration) (wrong st
 			defer mu.Unlock()
 			wrong += fmt.Sprintf(format+"; ", args...)
 		}
-		call := func(c *Care, err error) {
+		call := func(c *Supervisor, err error) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			v := c.After(ctx, time.Now(), err)
@@ -306,7 +306,7 @@ func TestOneRepairsForAll(t *testing.T) {
 		w.takes = 7 * time.Second
 		var group sync.WaitGroup
 		retries := make([]bool, 60)
-		processes := []*Care{w.care(t, dir, nil), w.care(t, dir, nil), w.care(t, dir, nil)}
+		processes := []*Supervisor{w.care(t, dir, nil), w.care(t, dir, nil), w.care(t, dir, nil)}
 		for i := range retries {
 			group.Go(func() {
 				retries[i] = processes[i%3].After(t.Context(), time.Now(), failed).Retry

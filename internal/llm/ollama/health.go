@@ -98,7 +98,7 @@ type running struct {
 
 // check asks the server and remembers what it saw. It fails only where ctx
 // ended, and waits no longer than the timeout of a check.
-func (c *Care) check(ctx context.Context) (Health, error) {
+func (c *Supervisor) check(ctx context.Context) (Health, error) {
 	h := Health{Endpoint: c.endpoint, CheckedAt: c.now(), RestartLimit: c.cfg.RestartLimit, Window: c.cfg.Window}
 	for _, r := range c.cfg.Models {
 		h.Models = append(h.Models, ModelHealth{Model: r.Model, MinContext: r.MinContext, MaxContext: r.MaxContext})
@@ -120,7 +120,7 @@ func (c *Care) check(ctx context.Context) (Health, error) {
 	return h, nil
 }
 
-func (c *Care) look(ctx context.Context, h *Health) error {
+func (c *Supervisor) look(ctx context.Context, h *Health) error {
 	short, cancel := context.WithTimeout(ctx, c.cfg.CheckTimeout)
 	defer cancel()
 	var version struct{ Version string }

@@ -60,7 +60,7 @@ type Config struct {
 	OnRetry func(err *llm.Error, wait time.Duration)
 	// Care looks after the server after each failed call that will be repeated;
 	// nil for nobody. What it does after the last one is Care.Watch's.
-	Care *Care
+	Care *Supervisor
 	// Backoff makes the waits of one Send; nil is exponential with jitter from
 	// half a second to 30 seconds.
 	Backoff func() backoff.BackOff

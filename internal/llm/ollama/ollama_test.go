@@ -128,7 +128,7 @@ func TestConfigErrors(t *testing.T) {
 		"ollama.limits":     {Models: []Requirement{{Model: "m", NumCtx: 9000, MaxContext: 8192}}},
 		"ollama.same_model": {Models: []Requirement{{Model: "ollama/m"}, {Model: "m:latest", NumCtx: 4096}}},
 	} {
-		if _, err := NewCare(cfg); key(err) != want {
+		if _, err := NewSupervisor(cfg); key(err) != want {
 			t.Errorf("%s: got %v", want, err)
 		}
 	}

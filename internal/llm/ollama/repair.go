@@ -23,7 +23,7 @@ import (
 // still needs it. A warm-up comes before a restart wherever the server answers:
 // a restart would take every other model and every answer under way with it.
 // Its error says why the server is still broken; it has been told to OnEvent.
-func (c *Care) mend(ctx context.Context) (Health, error) {
+func (c *Supervisor) mend(ctx context.Context) (Health, error) {
 	unlock, err := c.book.lock(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -60,13 +60,13 @@ func (c *Care) mend(ctx context.Context) (Health, error) {
 	return h, err
 }
 
-func (c *Care) event(e Event) {
+func (c *Supervisor) event(e Event) {
 	e.Endpoint = c.endpoint
 	c.cfg.OnEvent(e)
 }
 
 // conclude puts on record how a repair ended.
-func (c *Care) conclude(err error) error {
+func (c *Supervisor) conclude(err error) error {
 	st, loadErr := c.book.load(c.now())
 	if loadErr != nil {
 		return loadErr
@@ -85,7 +85,7 @@ func (c *Care) conclude(err error) error {
 
 // confirm checks again. A server that is only slow to answer, as on a machine
 // whose every core computes, is asked three times before it counts as gone.
-func (c *Care) confirm(ctx context.Context) (Health, error) {
+func (c *Supervisor) confirm(ctx context.Context) (Health, error) {
 	for try := 1; ; try++ {
 		h, err := c.check(ctx)
 		if err != nil || h.Reachable || try == 3 || !errors.Is(h.why, errSlow) {
@@ -94,7 +94,7 @@ func (c *Care) confirm(ctx context.Context) (Health, error) {
 	}
 }
 
-func (c *Care) mendAlone(ctx context.Context, h Health) (Health, error) {
+func (c *Supervisor) mendAlone(ctx context.Context, h Health) (Health, error) {
 	if !h.Reachable && len(c.cfg.Restart) > 0 {
 		// It may come back by itself, or by its own supervisor.
 		if err := c.pause(ctx); err != nil {
@@ -130,7 +130,7 @@ func (c *Care) mendAlone(ctx context.Context, h Health) (Health, error) {
 	return c.restart(ctx)
 }
 
-func (c *Care) names() string {
+func (c *Supervisor) names() string {
 	var all []string
 	for _, l := range c.loaders {
 		all = append(all, l.model)
@@ -155,7 +155,7 @@ func restartHelps(err error) bool {
 }
 
 // warmMissing loads the models that h misses, within the limit for the window.
-func (c *Care) warmMissing(ctx context.Context, h Health) error {
+func (c *Supervisor) warmMissing(ctx context.Context, h Health) error {
 	now := c.now()
 	st, err := c.book.load(now)
 	if err == nil {
@@ -173,7 +173,7 @@ func (c *Care) warmMissing(ctx context.Context, h Health) error {
 
 // warm loads models by a chat without messages, with the same settings as the
 // calls to come. It tries all of them and returns the first failure.
-func (c *Care) warm(ctx context.Context, models []int) error {
+func (c *Supervisor) warm(ctx context.Context, models []int) error {
 	var first error
 	for _, i := range models {
 		l := c.loaders[i]
@@ -192,7 +192,7 @@ func (c *Care) warm(ctx context.Context, models []int) error {
 	return first
 }
 
-func (c *Care) load(ctx context.Context, l *client) error {
+func (c *Supervisor) load(ctx context.Context, l *client) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.WarmTimeout)
 	defer cancel()
 	var answer line
@@ -201,7 +201,7 @@ func (c *Care) load(ctx context.Context, l *client) error {
 
 // pause waits until the next restart may be made, however the last ones were
 // made, or fails where none may be.
-func (c *Care) pause(ctx context.Context) error {
+func (c *Supervisor) pause(ctx context.Context) error {
 	now := c.now()
 	st, err := c.book.load(now)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *Care) pause(ctx context.Context) error {
 
 // restart runs the command, waits until the server answers, and warms it up.
 // The restart is on record before it is made, so that a crash here counts too.
-func (c *Care) restart(ctx context.Context) (Health, error) {
+func (c *Supervisor) restart(ctx context.Context) (Health, error) {
 	now := c.now()
 	st, err := c.book.load(now)
 	if err == nil {
@@ -251,7 +251,7 @@ func (c *Care) restart(ctx context.Context) (Health, error) {
 
 // awaitServer asks until the server answers or the time for its start is over;
 // after a failed command it asks once.
-func (c *Care) awaitServer(ctx context.Context, patient bool) (Health, error) {
+func (c *Supervisor) awaitServer(ctx context.Context, patient bool) (Health, error) {
 	const poll = 500 * time.Millisecond
 	for end := c.now().Add(c.cfg.StartTimeout); ; {
 		h, err := c.check(ctx)
@@ -266,7 +266,7 @@ func (c *Care) awaitServer(ctx context.Context, patient bool) (Health, error) {
 
 // run makes the restart. What the command writes stays in a file beside the
 // state: a pipe would be held open by a server that the command leaves running.
-func (c *Care) run(ctx context.Context) error {
+func (c *Supervisor) run(ctx context.Context) error {
 	path := c.book.path(".log")
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, disk.FileMode)
 	if err != nil {

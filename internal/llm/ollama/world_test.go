@@ -185,7 +185,7 @@ func answerWith(status int, body string, headers ...string) *http.Response {
 }
 
 // care is the care of w by one process; change may alter its configuration.
-func (w *world) care(t *testing.T, dir string, change func(*CareConfig)) *Care {
+func (w *world) care(t *testing.T, dir string, change func(*CareConfig)) *Supervisor {
 	t.Helper()
 	cfg := CareConfig{
 		BaseURL: "http://ollama.test:11434", HTTP: &http.Client{Transport: w}, Dir: dir, Restart: []string{"restart-ollama"}, Run: w.run,
@@ -194,7 +194,7 @@ func (w *world) care(t *testing.T, dir string, change func(*CareConfig)) *Care {
 	if change != nil {
 		change(&cfg)
 	}
-	c, err := NewCare(cfg)
+	c, err := NewSupervisor(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

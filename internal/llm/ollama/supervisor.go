@@ -94,9 +94,9 @@ type Verdict struct {
 	Err    error // why the server is not as it must be; nil where it is
 }
 
-// Care looks after one server. Of any number of goroutines and processes one
+// Supervisor looks after one server. Of any number of goroutines and processes one
 // repairs, and the others wait for what comes of it. Safe for concurrent use.
-type Care struct {
+type Supervisor struct {
 	*server
 	cfg      CareConfig
 	endpoint string
@@ -122,9 +122,9 @@ type flight struct {
 	err    error
 }
 
-// NewCare returns the care of a server, or an i18n error where the
+// NewSupervisor returns the care of a server, or an i18n error where the
 // configuration cannot work. It calls nobody until asked. Close ends it.
-func NewCare(cfg CareConfig) (*Care, error) {
+func NewSupervisor(cfg CareConfig) (*Supervisor, error) {
 	cfg.defaults()
 	srv, err := newServer(Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, HTTP: cfg.HTTP, Now: cfg.Now,
 		StallTimeout: max(cfg.WarmTimeout, wire.DefaultStallTimeout)})
@@ -135,7 +135,7 @@ func NewCare(cfg CareConfig) (*Care, error) {
 		return nil, i18n.E("ollama.state_dir")
 	}
 	base := srv.base()
-	c := &Care{server: srv, cfg: cfg, endpoint: wire.Endpoint(base)}
+	c := &Supervisor{server: srv, cfg: cfg, endpoint: wire.Endpoint(base)}
 	if c.loaders, err = loaders(cfg); err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func stateName(base string) string {
 
 // Close ends what is under way and waits for it. A restart command that runs
 // is told to end.
-func (c *Care) Close() error {
+func (c *Supervisor) Close() error {
 	c.settle()
 	c.mu.Lock()
 	c.cancel() // nothing starts after this
@@ -227,7 +227,7 @@ func (c *Care) Close() error {
 const lastLook = time.Second
 
 // settle lets a look that is under way find its end, but not a repair.
-func (c *Care) settle() {
+func (c *Supervisor) settle() {
 	c.mu.Lock()
 	looking := c.watching && c.flight == nil
 	c.mu.Unlock()
@@ -249,7 +249,7 @@ func (c *Care) settle() {
 
 // Snapshot is what was last seen, without asking anybody. Its CheckedAt is
 // zero where nothing was looked at yet.
-func (c *Care) Snapshot() Health {
+func (c *Supervisor) Snapshot() Health {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.last.clone()
@@ -261,7 +261,7 @@ func (h Health) clone() Health {
 }
 
 // Check looks and repairs nothing. It fails only where ctx ended.
-func (c *Care) Check(ctx context.Context) (Health, error) {
+func (c *Supervisor) Check(ctx context.Context) (Health, error) {
 	h, err := c.check(ctx)
 	return h.clone(), err
 }
@@ -269,7 +269,7 @@ func (c *Care) Check(ctx context.Context) (Health, error) {
 // After looks after the server when a call that began at began has ended, with
 // callErr or well (route §10). It repairs what it finds broken and
 // waits for it, as long as ctx lasts.
-func (c *Care) After(ctx context.Context, began time.Time, callErr error) Verdict {
+func (c *Supervisor) After(ctx context.Context, began time.Time, callErr error) Verdict {
 	h, err := c.check(ctx)
 	if err != nil {
 		return Verdict{Health: c.Snapshot(), Err: err}
@@ -293,7 +293,7 @@ func repeatable(err error) bool {
 
 // repair joins the repair that is under way, or begins one, and waits for its
 // end or ctx's. It goes on where those who wait leave.
-func (c *Care) repair(ctx context.Context) (Health, error) {
+func (c *Supervisor) repair(ctx context.Context) (Health, error) {
 	c.mu.Lock()
 	f := c.flight
 	if f == nil {
@@ -322,7 +322,7 @@ func (c *Care) repair(ctx context.Context) (Health, error) {
 
 // notice looks after the server without keeping anyone waiting. A call that
 // ends while another's look is under way is looked after next.
-func (c *Care) notice() {
+func (c *Supervisor) notice() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.again = true
@@ -344,7 +344,7 @@ func (c *Care) notice() {
 }
 
 // tell reports what no repair is for, once until it changes.
-func (c *Care) tell(h *Health) {
+func (c *Supervisor) tell(h *Health) {
 	problem := errors.Join(h.Problems()...)
 	text := fmt.Sprint(problem)
 	c.mu.Lock()
@@ -356,7 +356,7 @@ func (c *Care) tell(h *Health) {
 	}
 }
 
-func (c *Care) wanted() bool {
+func (c *Supervisor) wanted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.watching = c.again && c.life.Err() == nil
@@ -367,11 +367,11 @@ func (c *Care) wanted() bool {
 // Wrap returns client with every call looked after: one that failed is made
 // once more where the server could be mended; after one that succeeded the look
 // is taken beside what comes next, so that no answer waits for it.
-func (c *Care) Wrap(client llm.Client) llm.Client { return &watchedClient{client, c} }
+func (c *Supervisor) Wrap(client llm.Client) llm.Client { return &watchedClient{client, c} }
 
 type watchedClient struct {
 	llm.Client
-	care *Care
+	care *Supervisor
 }
 
 func (w *watchedClient) Open(s llm.Settings) llm.Conversation {
@@ -380,7 +380,7 @@ func (w *watchedClient) Open(s llm.Settings) llm.Conversation {
 
 type watched struct {
 	llm.Conversation
-	care *Care
+	care *Supervisor
 }
 
 func (w *watched) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {

@@ -17,20 +17,20 @@ const maxWaiting = 32
 // turnWait is how long a turn waits for one of another process in the same session.
 const turnWait = 2 * time.Minute
 
-// lane has the turns of a session follow each other. Waiting on a channel is first
+// turnQueue has the turns of a session follow each other. Waiting on a channel is first
 // come, first served.
-type lane struct {
+type turnQueue struct {
 	free chan struct{} // holds one token while no turn goes on
 	in   int           // turns that go on or wait; guarded by Engine.mu
 
 	mu      sync.Mutex
 	stop    context.CancelCauseFunc // of the turn that goes on; nil for none
 	message string                  // that it answers; "" for none
-	now     []doing                 // who works in it
+	now     []activity                 // who works in it
 }
 
-// doing is somebody at work, for who asks.
-type doing struct {
+// activity is somebody at work, for who asks.
+type activity struct {
 	Alias string
 	Route routing.Route
 	Since time.Time
@@ -41,11 +41,11 @@ var errStopped = i18n.E("conversation.stopped")
 
 // enter waits for the session's turn to answer a message, "" for none, and returns a context
 // for it that /stop ends, and who takes the message back or changes it.
-func (e *Engine) enter(ctx context.Context, x session, message string) (context.Context, *lane, func(), error) {
+func (e *Engine) enter(ctx context.Context, x session, message string) (context.Context, *turnQueue, func(), error) {
 	e.mu.Lock()
 	l := e.lanes[x.ID]
 	if l == nil {
-		l = &lane{free: make(chan struct{}, 1)}
+		l = &turnQueue{free: make(chan struct{}, 1)}
 		l.free <- struct{}{}
 		e.lanes[x.ID] = l
 	}
@@ -108,7 +108,7 @@ func (e *Engine) stopTurn(id, message string, why error) bool {
 }
 
 // begins notes that somebody works until the returned function is called.
-func (l *lane) begins(d doing) (ends func()) {
+func (l *turnQueue) begins(d activity) (ends func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.now = append(l.now, d)
@@ -123,7 +123,7 @@ func (l *lane) begins(d doing) (ends func()) {
 }
 
 // working is who works in a session of this process.
-func (e *Engine) working(id string) []doing {
+func (e *Engine) working(id string) []activity {
 	e.mu.Lock()
 	l := e.lanes[id]
 	e.mu.Unlock()
@@ -132,5 +132,5 @@ func (e *Engine) working(id string) []doing {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]doing(nil), l.now...)
+	return append([]activity(nil), l.now...)
 }

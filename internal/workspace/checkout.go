@@ -15,7 +15,7 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// Hand is the files of a checkout as somebody is working on them, as a base of
+// Checkout is the files of a checkout as somebody is working on them, as a base of
 // proposals (spec/chat §1 "worktree"). The checkout's own git directory is read and
 // never written. All there is in {dir}:
 //
@@ -24,20 +24,20 @@ import (
 //	index, try, work   of git
 //
 // Git with any of these runs in the sandbox (docs/decisions/023).
-type Hand struct {
+type Checkout struct {
 	src  *Source
 	dir  string
 	box  *box
 	seed maphash.Seed
 }
 
-// OpenHand opens the files of a checkout; dir is its own, and is made where it is
+// OpenCheckout opens the files of a checkout; dir is its own, and is made where it is
 // missing. The caller closes it. One process at a time uses a dir.
-func OpenHand(ctx context.Context, src *Source, dir string, b Box) (*Hand, error) {
+func OpenCheckout(ctx context.Context, src *Source, dir string, b Box) (*Checkout, error) {
 	if src.Bare || src.remote {
 		return nil, fmt.Errorf("open the files of %s: it has no checkout", src.Path)
 	}
-	h := &Hand{src: src, dir: filepath.Clean(dir), seed: maphash.MakeSeed()}
+	h := &Checkout{src: src, dir: filepath.Clean(dir), seed: maphash.MakeSeed()}
 	if err := (&disk.FS{}).MkdirAll(h.Tree()); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ printf '%s\n.tori-write-*.tmp\n' "$4" >git/info/exclude
 `
 
 // on is git with a work tree and an index of h.dir.
-func (h *Hand) on(workTree, index string) tree {
+func (h *Checkout) on(workTree, index string) tree {
 	return tree{box: h.box, gitDir: filepath.Join(h.dir, "git"), workTree: workTree, env: []string{
 		"GIT_INDEX_FILE=" + filepath.Join(h.dir, index),
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quotePath(filepath.Join(h.src.common, "objects")),
@@ -84,10 +84,10 @@ func (h *Hand) on(workTree, index string) tree {
 }
 
 // Close ends the git of h.
-func (h *Hand) Close() error { return h.box.close() }
+func (h *Checkout) Close() error { return h.box.close() }
 
 // Tree is the directory in which a proposal is tried.
-func (h *Hand) Tree() string { return filepath.Join(h.dir, "tree") }
+func (h *Checkout) Tree() string { return filepath.Join(h.dir, "tree") }
 
 // adding stages what is in the tree and prints the id of the git tree.
 const adding = `git add --all --pathspec-from-file=- --pathspec-file-nul || { s=$?; [ $s = 1 ] || exit $s; }
@@ -96,16 +96,16 @@ exec git write-tree
 
 // TreeOf is the id of the git tree of the files as they are: tracked and untracked,
 // without what is ignored, repositories inside and files that are too large.
-func (h *Hand) TreeOf(ctx context.Context) (string, error) {
+func (h *Checkout) TreeOf(ctx context.Context) (string, error) {
 	return h.stage(ctx, h.on(h.src.Path, "index"))
 }
 
 // TreeNow is the id of the git tree of what is in Tree.
-func (h *Hand) TreeNow(ctx context.Context) (string, error) {
+func (h *Checkout) TreeNow(ctx context.Context) (string, error) {
 	return h.stage(ctx, h.on(h.Tree(), "work"))
 }
 
-func (h *Hand) stage(ctx context.Context, t tree) (string, error) {
+func (h *Checkout) stage(ctx context.Context, t tree) (string, error) {
 	l, err := lookAt(ctx, t.workTree, h.seed, nil, h.box.maxFile(), h.box.depth(), time.Now())
 	if err != nil {
 		return "", err
@@ -124,7 +124,7 @@ func (h *Hand) stage(ctx context.Context, t tree) (string, error) {
 
 // TryPatch applies a patch to a tree of TreeOf; no file is touched. An error that is
 // an *i18n.Error is one of the patch.
-func (h *Hand) TryPatch(ctx context.Context, base string, p *Patch) (Trial, error) {
+func (h *Checkout) TryPatch(ctx context.Context, base string, p *Patch) (Trial, error) {
 	t, err := h.trying(ctx, base)
 	if err != nil {
 		return Trial{}, err
@@ -133,7 +133,7 @@ func (h *Hand) TryPatch(ctx context.Context, base string, p *Patch) (Trial, erro
 }
 
 // trying is git with an index of its own, in which patches of a tree are tried.
-func (h *Hand) trying(ctx context.Context, base string) (trying, error) {
+func (h *Checkout) trying(ctx context.Context, base string) (trying, error) {
 	t := trying{tree: h.on(h.src.Path, "try"), base: base, parts: parts{}, links: func(string) bool { return false }}
 	if err := records(ctx, t.tree, call{args: []string{"ls-tree", "-r", "-z", "--full-tree", base}}, asEntries(func(e Entry) error {
 		t.parts.add(e.Path)
@@ -145,7 +145,7 @@ func (h *Hand) trying(ctx context.Context, base string) (trying, error) {
 }
 
 // Lay makes Tree what a git tree has, and nothing else.
-func (h *Hand) Lay(ctx context.Context, id string) error {
+func (h *Checkout) Lay(ctx context.Context, id string) error {
 	t, err := h.on(h.Tree(), "work"), error(nil)
 	for _, before := range []string{"", "cd \"$GIT_WORK_TREE\" && " + unlocking} {
 		if _, err = t.script(ctx, "read-tree", before+checkingOut, call{args: []string{id, "-d", "--force", "--force", "--quiet", "-x"}, cfg: []string{"core.fsync=none"}}); exitCode(err) <= 0 {
@@ -159,17 +159,17 @@ func (h *Hand) Lay(ctx context.Context, id string) error {
 }
 
 // Carry is Workspace.Carry of trees of h.
-func (h *Hand) Carry(ctx context.Context, patched, before, after string) (string, error) {
+func (h *Checkout) Carry(ctx context.Context, patched, before, after string) (string, error) {
 	return carry(ctx, h.on(h.Tree(), "try"), patched, before, after)
 }
 
 // ReversePatch is the patch from one tree to another, binary files and modes with it.
-func (h *Hand) ReversePatch(ctx context.Context, from, to string) ([]byte, error) {
+func (h *Checkout) ReversePatch(ctx context.Context, from, to string) ([]byte, error) {
 	return fullDiff(ctx, h.on(h.Tree(), "try"), from, to)
 }
 
 // Touched are the paths in which two trees differ.
-func (h *Hand) Touched(ctx context.Context, base, to string) ([]Touch, error) {
+func (h *Checkout) Touched(ctx context.Context, base, to string) ([]Touch, error) {
 	var p touchParser
 	err := records(ctx, h.on(h.Tree(), "try"), call{args: []string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", base, to}}, p.record)
 	return p.all, err
@@ -180,7 +180,7 @@ func (h *Hand) Touched(ctx context.Context, base, to string) ([]Touch, error) {
 // error wraps ErrMoved. It goes on where a killed one ended: a file is written whole
 // or not at all. That somebody changes a file while others are written is an
 // *i18n.Error that says how many are done.
-func (h *Hand) Write(ctx context.Context, touched []Touch) error {
+func (h *Checkout) Write(ctx context.Context, touched []Touch) error {
 	root, err := openHandRoot(h.src.Path, touched)
 	if err != nil {
 		return err
@@ -217,4 +217,4 @@ func (h *Hand) Write(ctx context.Context, touched []Touch) error {
 }
 
 // Path is the top level of the checkout.
-func (h *Hand) Path() string { return h.src.Path }
+func (h *Checkout) Path() string { return h.src.Path }

@@ -12,8 +12,8 @@ import (
 	"toritsugi/internal/order"
 )
 
-// matter is what a run is about, wherever it was asked for.
-type matter struct {
+// assignment is what a run is about, wherever it was asked for.
+type assignment struct {
 	id, title, body, author string
 	labels                  []string
 	outsider                bool // the author may not ask for work in the repository
@@ -28,13 +28,13 @@ type matter struct {
 
 // matter reads what is asked for and what was said about it, as the model is to see
 // it; before is what an earlier run was told.
-func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, err error) {
+func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m assignment, err error) {
 	it, err := r.out.Item(ctx)
 	if err != nil {
 		return m, err
 	}
 	key := r.ledger.Metadata().TaskKey
-	m = matter{title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull}
+	m = assignment{title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull}
 	if !r.out.Here() {
 		m.id = "#" + it.Key.ID + " of " + forge.RepoOf(key).String()
 	}
@@ -52,7 +52,7 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, e
 
 // whoWrote tells whether those who wrote an item, or changed it since, may ask for
 // work.
-func (r *run) whoWrote(ctx context.Context, it forge.Item, m *matter) (err error) {
+func (r *run) whoWrote(ctx context.Context, it forge.Item, m *assignment) (err error) {
 	if m.outsider, err = r.talk.Outsider(ctx, it.Author); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (r *run) whoWrote(ctx context.Context, it forge.Item, m *matter) (err error
 }
 
 // readCI reads what the forge's own checks said of a pull request.
-func (r *run) readCI(ctx context.Context, it forge.Item, m *matter) (err error) {
+func (r *run) readCI(ctx context.Context, it forge.Item, m *assignment) (err error) {
 	m.ci, err = r.out.Host.Code.CheckRuns(ctx, forge.RepoOf(r.ledger.Metadata().TaskKey), it.Pull.Head.Commit)
 	switch {
 	case forge.Is(err, forge.Forbidden):
