@@ -53,6 +53,7 @@ type commands struct {
 	Stop      stopCmd      `cmd:"" help:"${stop_help}"`
 	Show      showCmd      `cmd:"" help:"${show_help}"`
 	Tasks     tasksCmd     `cmd:"" help:"${tasks_help}"`
+	Stats     statsCmd     `cmd:"" help:"${stats_verb_help}"`
 	Sessions  sessionsCmd  `cmd:"" help:"${sessions_help}"`
 	Analyses  analysesCmd  `cmd:"" help:"${analyses_help}"`
 	Chat      chatVerbs    `cmd:"" help:"${chat_help}"`
