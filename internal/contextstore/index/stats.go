@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,6 +126,24 @@ type Group struct {
 	Name   string
 	Status task.Status
 	Totals
+
+	model string // of a repository's runs, until they are joined
+}
+
+// joined are the groups by another name.
+func joined(all []Group, name func(Group) string) (out []Group) {
+	at := map[Group]int{}
+	for _, g := range all {
+		k := Group{Name: name(g), Status: g.Status}
+		i, ok := at[k]
+		if !ok {
+			i = len(out)
+			at[k] = i
+			out = append(out, k)
+		}
+		out[i].Plus(g.Totals)
+	}
+	return out
 }
 
 // Stats sums runs by what they have in common.
@@ -142,31 +161,28 @@ func (i *Index) Stats(ctx context.Context, f StatsFilter, since string) (s Stats
 	if err := i.Refresh(ctx); err != nil {
 		return s, err
 	}
-	err = i.file.Use(func(h *database.Handles) error {
-		for _, g := range []struct {
-			into *[]Group
-			by   string
-			f    StatsFilter
-		}{
-			{&s.Statuses, "status", f}, {&s.Users, "user", f}, {&s.Repos, "repo", f}, {&s.Models, "model", f},
-			{&s.Days, "day", StatsFilter{f.User, f.Status, f.Repo, f.Model, max(f.From, since), f.To}},
-		} {
-			if *g.into, err = groups(ctx, h.R, g.f.query(g.by)); err != nil {
-				return err
+	days := f
+	days.From = max(f.From, since)
+	err = i.file.Use(func(h *database.Handles) (err error) {
+		var users, repos [2][]Group // what ended, and what did not
+		users[0], err = groups(ctx, h.R, f.query("user", "''"))
+		if err == nil {
+			repos[0], err = groups(ctx, h.R, f.query("repo", "model"))
+		}
+		if err == nil {
+			s.Days, err = groups(ctx, h.R, days.query("day", "''"))
+		}
+		if err == nil && f.From == "" && f.To == "" && !f.Status.Final() {
+			if users[1], err = groups(ctx, h.R, summed("user", "''", f.rows(rowsOpen))); err == nil {
+				repos[1], err = groups(ctx, h.R, summed("repo", "model", f.rows(rowsOpen)))
 			}
 		}
-		if f.From != "" || f.To != "" || f.Status.Final() {
-			return nil
-		}
-		open := f.rows(rowsOpen)
-		for by, into := range map[string]*[]Group{"status": &s.Statuses, "user": &s.Users, "repo": &s.Repos, "model": &s.Models} {
-			more, err := groups(ctx, h.R, summed(by, open))
-			if err != nil {
-				return err
-			}
-			*into = append(*into, more...)
-		}
-		return nil
+		all := slices.Concat(repos[0], repos[1])
+		s.Users = slices.Concat(users[0], users[1])
+		s.Repos = joined(all, func(g Group) string { return g.Name })
+		s.Models = joined(all, func(g Group) string { return g.model })
+		s.Statuses = joined(all, func(g Group) string { return string(g.Status) })
+		return err
 	})
 	if err != nil {
 		return Stats{}, fmt.Errorf("sum up the runs: %w", err)
@@ -187,7 +203,7 @@ func groups(ctx context.Context, db *sql.DB, q query) (all []Group, err error) {
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var g Group
-		if err := rows.Scan(append([]any{(*anyText)(&g.Name), (*anyText)(&g.Status)}, g.fields()...)...); err != nil {
+		if err := rows.Scan(append([]any{(*anyText)(&g.Name), (*anyText)(&g.model), (*anyText)(&g.Status)}, g.fields()...)...); err != nil {
 			return nil, err
 		}
 		all = append(all, g)
@@ -199,10 +215,10 @@ func sumsOf(columns string) string {
 	return "sum(" + strings.ReplaceAll(columns, ", ", "), sum(") + ")"
 }
 
-// query sums by one column, and by status, from the smallest counters that know what is asked.
-func (f StatsFilter) query(by string) query {
+// query sums by one column or two, and by status, from the smallest counters that know what is asked.
+func (f StatsFilter) query(by, and string) query {
 	dated := by == "day" || f.From != "" || f.To != ""
-	user, repo := by == "user" || f.User != "", by == "repo" || by == "model" || f.Repo != "" || f.Model != ""
+	user, repo := by == "user" || f.User != "", by == "repo" || f.Repo != "" || f.Model != ""
 	var from query
 	switch {
 	case dated && user && repo:
@@ -219,11 +235,11 @@ func (f StatsFilter) query(by string) query {
 	default:
 		from = f.span("task_days", "task_months", by == "day")
 	}
-	return summed(by, from)
+	return summed(by, and, from)
 }
 
-func summed(by string, from query) query {
-	return query{`SELECT ` + by + `, status, ` + sumsOf(totalColumns) + ` FROM (` + from.sql + `) GROUP BY ` + by + `, status`, from.args}
+func summed(by, and string, from query) query {
+	return query{`SELECT ` + by + `, ` + and + `, status, ` + sumsOf(totalColumns) + ` FROM (` + from.sql + `) GROUP BY ` + by + `, status, ` + and, from.args}
 }
 
 // where is the condition on columns user, repo, model and status, as far as there are such.
