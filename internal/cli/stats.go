@@ -8,6 +8,7 @@ import (
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
 	"toritsugi/internal/task"
 )
@@ -21,10 +22,11 @@ type statsCmd struct {
 	Model  string `placeholder:"MODEL" help:"${stats_model_help}"`
 	JSON   bool   `name:"json" xor:"form" help:"${json_help}"`
 	CSV    bool   `name:"csv" xor:"form" help:"${stats_csv_help}"`
+	Goals  bool   `help:"${stats_goals_help}"`
 	place  `embed:""`
 }
 
-// Run tells what runs took.
+// Run tells what runs took; with --goals, exit 1 where one of them is missed.
 func (s statsCmd) Run(c *console) error {
 	base, who, err := s.look(c)
 	if err != nil {
@@ -39,9 +41,27 @@ func (s statsCmd) Run(c *console) error {
 		StatsFilter: contextstore.StatsFilter{User: s.User, Status: task.Status(s.Status), Repo: s.Repo, Model: s.Model, From: s.From, To: s.To},
 		JSON:        s.JSON, CSV: s.CSV, Lang: c.lang, Now: time.Now(), Viewer: who,
 	}
+	if s.Goals {
+		return s.goals(ctx, c, base, o)
+	}
 	r, err := ops.ReadStats(ctx, base, o)
 	if err != nil {
 		return usage(err)
 	}
 	return ops.PrintStats(c.out, r, o)
+}
+
+func (s statsCmd) goals(ctx context.Context, c *console, base string, o ops.StatsOptions) error {
+	if s.CSV {
+		return usage(i18n.E("cli.usage_both", "--goals", "--csv"))
+	}
+	all, err := ops.Goals(ctx, base, o)
+	if err != nil {
+		return usage(err)
+	}
+	missed, err := ops.PrintGoals(c.out, all, s.JSON, c.lang)
+	if err == nil && missed {
+		err = &exitError{code: exitFailed}
+	}
+	return err
 }
