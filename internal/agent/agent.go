@@ -82,7 +82,7 @@ type run struct {
 	ledger *contextstore.Context
 	log    *slog.Logger
 	start  memory.FirstMessages // how far the first messages are
-	days   *turn.DayBudget  // nil where no day has a limit
+	days   *turn.DayBudget      // nil where no day has a limit
 
 	out    *delivery.Run      // where the work goes on, and what goes out
 	talk   *dialogue.Dialogue // with people

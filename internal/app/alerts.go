@@ -54,7 +54,7 @@ type alarms struct {
 	log   *slog.Logger
 
 	since, gone map[alertID]time.Time // since when something is wrong, and since when what is open is not
-	untold      channel.Throttle        // for complaints that none can be told
+	untold      channel.Throttle      // for complaints that none can be told
 
 	mu   sync.Mutex
 	open map[string]int

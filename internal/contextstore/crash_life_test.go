@@ -259,7 +259,10 @@ func wholeLife() []step {
 	steps = append(steps, doing("append a summary", func(c *Context) error {
 		_, err := c.AppendSummary(Summary{StartSeq: 2, EndSeq: 4, Summary: "it began", OriginalTokens: 10})
 		return err
-	}), step{"ask for a pause", func(ctx context.Context, l *life) error { _, err := l.store.Control(ctx, l.uuid, Pause, "ken"); return err }},
+	}), step{"ask for a pause", func(ctx context.Context, l *life) error {
+		_, err := l.store.Control(ctx, l.uuid, Pause, "ken")
+		return err
+	}},
 		ending(task.Outcome{Status: task.Paused, Reason: "asked"}, told, done),
 		step{"acknowledge", func(ctx context.Context, l *life) error { return l.store.Acknowledge(ctx, l.uuid, told, "") }}, claiming)
 	steps = append(steps, turn(4)...)

@@ -211,7 +211,7 @@ func sameCounters(t *testing.T, i *index.Index) {
 	}
 	want := sums(`SELECT count(*), coalesce(sum(total_tokens), 0), coalesce(sum(llm_call_count), 0), coalesce(sum(bytes), 0), coalesce(sum(cost_micro_usd), 0)
 		FROM tasks WHERE status IN ('completed', 'stopped', 'failed')`)
-	for _, table := range []string{"task_days", "task_months"} {
+	for _, table := range []string{"task_days", "task_months", "task_repo_days", "task_repo_months", "task_sums", "task_repos"} {
 		if got := sums(`SELECT coalesce(sum(tasks), 0), coalesce(sum(tokens), 0), coalesce(sum(llm_calls), 0), coalesce(sum(bytes), 0), coalesce(sum(cost_micro_usd), 0) FROM ` + table); got != want {
 			t.Errorf("%s: %v, want %v", table, got, want)
 		}

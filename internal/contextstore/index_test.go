@@ -66,7 +66,7 @@ func TestDatabasesThatCannotBeUsed(t *testing.T) {
 	}{
 		"newer": {func(path string) error {
 			return execIn(path, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
-		}, "schema version 99, this program knows versions up to 3", database.ErrNewer},
+		}, "schema version 99, this program knows versions up to 4", database.ErrNewer},
 		"no database": {func(path string) error {
 			return os.WriteFile(path, []byte(strings.Repeat("hello ", 2000)), 0o600)
 		}, "tori reindex", database.ErrBroken},
@@ -142,7 +142,7 @@ func TestAnOlderIndexIsMadeAnewByOneAlone(t *testing.T) {
 	want := rowIn(t, s.index, id)
 	base := s.BaseDir
 	must(t, s.Close())
-	query(t, base, `DELETE FROM goose_db_version WHERE version_id = 3`)
+	query(t, base, `DELETE FROM goose_db_version WHERE version_id = 4`)
 	query(t, base, `UPDATE tasks SET total_tokens = 42`)
 	if _, err := index.OpenReader(t.Context(), base); !errors.Is(err, database.ErrOlder) {
 		t.Errorf("read only: %v", err)

@@ -26,7 +26,7 @@ type turnQueue struct {
 	mu      sync.Mutex
 	stop    context.CancelCauseFunc // of the turn that goes on; nil for none
 	message string                  // that it answers; "" for none
-	now     []activity                 // who works in it
+	now     []activity              // who works in it
 }
 
 // activity is somebody at work, for who asks.

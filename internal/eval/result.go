@@ -67,7 +67,7 @@ type Taken struct {
 	contextstore.Spending
 	// Estimated is what the requests took, which a script reports nothing of.
 	Estimated memory.TokenUsage `json:"estimated"`
-	Millis    int64       `json:"ms"` // wall time, without the hidden check
+	Millis    int64             `json:"ms"` // wall time, without the hidden check
 }
 
 func (t *Taken) add(o Taken) {

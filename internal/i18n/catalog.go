@@ -45,6 +45,7 @@ var catalog = [...]table{
 	{make: modelsTexts},
 	{make: ollamaTexts},
 	{make: opsTexts},
+	{make: statsTexts},
 	{make: planningTexts},
 	{make: askingTexts},
 	{make: planningReplanTexts},

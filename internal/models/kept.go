@@ -17,7 +17,7 @@ const maxCares = 64
 type kept struct {
 	mu      sync.Mutex
 	clients map[string]*http.Client // by address, as many as the settings have
-	cares   []*supervisedModel                  // the least lately used first
+	cares   []*supervisedModel      // the least lately used first
 	ollamas map[string]bool         // whether the server at an address is an Ollama, as far as it said
 }
 

@@ -34,7 +34,7 @@ const File = "tasks.db"
 //go:embed tasks.sql
 var tasksSQL string
 
-var schema = database.Schema{File: File, SQL: tasksSQL, Version: 3, Sync: "NORMAL", Busy: 250, Newer: "ledger.newer_index", Broken: "ledger.broken_index"}
+var schema = database.Schema{File: File, SQL: sqlOf(tasksSQL), Version: 4, Sync: "NORMAL", Busy: 250, Newer: "ledger.newer_index", Broken: "ledger.broken_index"}
 
 // Index is an open tasks.db. Its methods may be called from several goroutines; those
 // that change or ask for single rows do nothing where there is no index (nil).

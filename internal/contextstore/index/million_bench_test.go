@@ -21,7 +21,7 @@ import (
 // of 40 owners; a fifth of a percent has not ended.
 func aTask(rnd *rand.Rand, n, of int) Row {
 	start := time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC)
-	created := start.Add(time.Duration(n) * 3 * 365 * 24 * time.Hour / time.Duration(of))
+	created := start.Add(time.Duration(n) * (3 * 365 * 24 * time.Hour / time.Duration(of)))
 	repo := rnd.IntN(300)
 	var id [16]byte
 	for i := range id {
@@ -129,6 +129,18 @@ func BenchmarkMillion(b *testing.B) {
 			}
 		}
 	})
+	for name, f := range map[string]StatsFilter{
+		"all": {}, "user": {User: "user7"}, "repo": {Repo: "repo4"}, "model": {Model: "gpt-4o"}, "failed": {Status: task.Failed},
+		"month": {From: "2024-01-10", To: "2024-02-10"}, "years": {From: "2023-02-10", To: "2025-11-20"}, "user month": {User: "user7", From: "2024-01-10", To: "2024-02-10"},
+	} {
+		b.Run("stats/"+name, func(b *testing.B) {
+			for range b.N {
+				if _, err := i.Stats(b.Context(), f, "2025-10-01"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 	for n, q := range seedQueries {
 		b.Run(fmt.Sprint("seed/", n), func(b *testing.B) {
 			for range b.N {

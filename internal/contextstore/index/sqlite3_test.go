@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"toritsugi/internal/task"
 )
@@ -136,8 +135,8 @@ func TestTheCleanUpOfTheDriver(t *testing.T) {
 }
 
 // counted are what the counters should be, by day, user and status.
-func countedRows(rows []Row) map[string]totals {
-	all := map[string]totals{}
+func countedRows(rows []Row) map[string]Totals {
+	all := map[string]Totals{}
 	for _, r := range rows {
 		if !r.Status.Final() {
 			continue
@@ -145,19 +144,10 @@ func countedRows(rows []Row) map[string]totals {
 		day := r.CompletedAt.String()
 		k := fmt.Sprint(day[:min(10, len(day))], "|", r.User, "|", r.Status)
 		t := all[k]
-		t.add(totalsOf(r))
+		t.Plus(TotalsOf(r))
 		all[k] = t
 	}
 	return all
-}
-
-func totalsOf(r Row) totals {
-	t := totals{Tasks: 1, LLMCalls: r.LLMCalls, ToolCalls: r.ToolCalls, Tokens: r.Tokens, Compressions: r.Compressions, Failures: r.Failures, Messages: r.MessageCount, Bytes: r.Bytes, Spending: r.Spending}
-	if r.Status.Final() && !r.StartedAt.IsZero() && !r.CompletedAt.IsZero() {
-		t.Timed = 1
-		t.DurationMS = r.CompletedAt.Truncate(time.Millisecond).Sub(r.StartedAt.Truncate(time.Millisecond)).Milliseconds()
-	}
-	return t
 }
 
 type fataler interface {
@@ -179,14 +169,34 @@ func rowsIn(t fataler, i *Index) []Row {
 func sameCounters(t fataler, i *Index) {
 	t.Helper()
 	want := countedRows(rowsIn(t, i))
-	months := map[string]totals{}
+	months := map[string]Totals{}
 	for k, v := range want {
 		day, rest, _ := strings.Cut(k, "|")
 		m := months[day[:min(7, len(day))]+"|"+rest]
-		m.add(v)
+		m.Plus(v)
 		months[day[:min(7, len(day))]+"|"+rest] = m
 	}
-	for table, want := range map[string]map[string]totals{"task_days": want, "task_months": months} {
+	repos := map[string]map[string]Totals{"task_repo_days": {}, "task_repo_months": {}, "task_sums": {}, "task_repos": {}}
+	for _, r := range rowsIn(t, i) {
+		if !r.Status.Final() {
+			continue
+		}
+		day, repo := r.CompletedAt.String(), strings.TrimPrefix(r.Key.Owner+"/"+r.Key.Repo, "/")
+		for table, first := range map[string]string{"task_repo_days": day[:min(10, len(day))], "task_repo_months": day[:min(7, len(day))], "task_sums": r.User, "task_repos": ""} {
+			k := first + "|" + repo + "|" + r.Model + "|" + string(r.Status)
+			switch table {
+			case "task_sums":
+				k = first + "|" + string(r.Status) + "|" + repo + "|" + r.Model
+			case "task_repos":
+				k = k[1:]
+			}
+			m := repos[table][k]
+			m.Plus(TotalsOf(r))
+			repos[table][k] = m
+		}
+	}
+	repos["task_days"], repos["task_months"] = want, months
+	for table, want := range repos {
 		got := countersIn(t, i, table)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("%s:\ngot  %v\nwant %v", table, got, want)
@@ -194,54 +204,32 @@ func sameCounters(t fataler, i *Index) {
 	}
 }
 
-func countersIn(t fataler, i *Index, table string) map[string]totals {
+func countersIn(t fataler, i *Index, table string) map[string]Totals {
 	t.Helper()
 	rows, err := writer(i).Query(`SELECT * FROM ` + table)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	all := map[string]totals{}
+	all := map[string]Totals{}
 	for rows.Next() {
-		var day, user, status string
-		var c totals
-		if err := rows.Scan(append([]any{&day, &user, &status, &c.Tasks, &c.LLMCalls, &c.ToolCalls, &c.Tokens, &c.Compressions, &c.Failures, &c.Messages, &c.Bytes, &c.Timed, &c.DurationMS}, c.fields()...)...); err != nil {
+		cols, err := rows.Columns()
+		if err != nil {
 			t.Fatal(err)
 		}
-		all[day+"|"+user+"|"+status] = c
+		var c Totals
+		key := make([]string, slices.Index(cols, "tasks"))
+		var into []any
+		for k := range key {
+			into = append(into, &key[k])
+		}
+		if err := rows.Scan(append(into, c.fields()...)...); err != nil {
+			t.Fatal(err)
+		}
+		all[strings.Join(key, "|")] = c
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
 	return all
-}
-
-// totals are sums over runs.
-type totals struct {
-	Tasks        int64
-	LLMCalls     int64
-	ToolCalls    int64
-	Tokens       int64
-	Compressions int64
-	Failures     int64 // compressions that failed
-	Messages     int64
-	Bytes        int64
-	Timed        int64 // runs that DurationMS is the sum of: those with a start and an end
-	DurationMS   int64
-
-	Spending
-}
-
-func (t *totals) add(o totals) {
-	t.Tasks += o.Tasks
-	t.LLMCalls += o.LLMCalls
-	t.ToolCalls += o.ToolCalls
-	t.Tokens += o.Tokens
-	t.Compressions += o.Compressions
-	t.Failures += o.Failures
-	t.Messages += o.Messages
-	t.Bytes += o.Bytes
-	t.Timed += o.Timed
-	t.DurationMS += o.DurationMS
-	t.Add(o.Spending)
 }

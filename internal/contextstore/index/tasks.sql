@@ -1,5 +1,6 @@
 -- The whole of tasks.db. A change of it gets the next number, here and in Schema.Version:
 -- an older database is then made anew from the directories.
+-- What stands in braces is the same for all counters: see sqlOf in stats.go.
 
 CREATE TABLE goose_db_version (
 		id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -75,23 +76,7 @@ CREATE TABLE task_days (
     day TEXT NOT NULL,
     user TEXT NOT NULL,
     status TEXT NOT NULL,
-    tasks INTEGER NOT NULL,
-    llm_calls INTEGER NOT NULL,
-    tool_calls INTEGER NOT NULL,
-    tokens INTEGER NOT NULL,
-    compressions INTEGER NOT NULL,
-    compression_failures INTEGER NOT NULL,
-    messages INTEGER NOT NULL,
-    bytes INTEGER NOT NULL,
-    timed INTEGER NOT NULL,
-    duration_ms INTEGER NOT NULL,
-    prompt_tokens INTEGER NOT NULL,
-    cached_tokens INTEGER NOT NULL,
-    cache_write_tokens INTEGER NOT NULL,
-    completion_tokens INTEGER NOT NULL,
-    reasoning_tokens INTEGER NOT NULL,
-    cost_micro_usd INTEGER NOT NULL,
-    unpriced_calls INTEGER NOT NULL,
+    {sums},
     PRIMARY KEY (day, user, status)
 ) WITHOUT ROWID;
 
@@ -99,24 +84,43 @@ CREATE TABLE task_months (
     month TEXT NOT NULL,
     user TEXT NOT NULL,
     status TEXT NOT NULL,
-    tasks INTEGER NOT NULL,
-    llm_calls INTEGER NOT NULL,
-    tool_calls INTEGER NOT NULL,
-    tokens INTEGER NOT NULL,
-    compressions INTEGER NOT NULL,
-    compression_failures INTEGER NOT NULL,
-    messages INTEGER NOT NULL,
-    bytes INTEGER NOT NULL,
-    timed INTEGER NOT NULL,
-    duration_ms INTEGER NOT NULL,
-    prompt_tokens INTEGER NOT NULL,
-    cached_tokens INTEGER NOT NULL,
-    cache_write_tokens INTEGER NOT NULL,
-    completion_tokens INTEGER NOT NULL,
-    reasoning_tokens INTEGER NOT NULL,
-    cost_micro_usd INTEGER NOT NULL,
-    unpriced_calls INTEGER NOT NULL,
+    {sums},
     PRIMARY KEY (month, user, status)
+) WITHOUT ROWID;
+
+CREATE TABLE task_repo_days (
+    day TEXT NOT NULL,
+    repo TEXT NOT NULL,
+    model TEXT NOT NULL,
+    status TEXT NOT NULL,
+    {sums},
+    PRIMARY KEY (day, repo, model, status)
+) WITHOUT ROWID;
+
+CREATE TABLE task_repo_months (
+    month TEXT NOT NULL,
+    repo TEXT NOT NULL,
+    model TEXT NOT NULL,
+    status TEXT NOT NULL,
+    {sums},
+    PRIMARY KEY (month, repo, model, status)
+) WITHOUT ROWID;
+
+CREATE TABLE task_sums (
+    user TEXT NOT NULL,
+    status TEXT NOT NULL,
+    repo TEXT NOT NULL,
+    model TEXT NOT NULL,
+    {sums},
+    PRIMARY KEY (user, status, repo, model)
+) WITHOUT ROWID;
+
+CREATE TABLE task_repos (
+    repo TEXT NOT NULL,
+    model TEXT NOT NULL,
+    status TEXT NOT NULL,
+    {sums},
+    PRIMARY KEY (repo, model, status)
 ) WITHOUT ROWID;
 
 CREATE TRIGGER task_days_insert AFTER INSERT ON task_days BEGIN
@@ -124,16 +128,7 @@ CREATE TRIGGER task_days_insert AFTER INSERT ON task_days BEGIN
         NEW.tasks, NEW.llm_calls, NEW.tool_calls, NEW.tokens, NEW.compressions, NEW.compression_failures, NEW.messages, NEW.bytes,
         NEW.timed, NEW.duration_ms, NEW.prompt_tokens, NEW.cached_tokens, NEW.cache_write_tokens, NEW.completion_tokens,
         NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls)
-    ON CONFLICT DO UPDATE SET
-        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
-        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
-        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
-        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens,
-        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
+    {add};
 END;
 
 CREATE TRIGGER task_days_update AFTER UPDATE ON task_days BEGIN
@@ -141,30 +136,12 @@ CREATE TRIGGER task_days_update AFTER UPDATE ON task_days BEGIN
         -OLD.tasks, -OLD.llm_calls, -OLD.tool_calls, -OLD.tokens, -OLD.compressions, -OLD.compression_failures, -OLD.messages,
         -OLD.bytes, -OLD.timed, -OLD.duration_ms, -OLD.prompt_tokens, -OLD.cached_tokens, -OLD.cache_write_tokens,
         -OLD.completion_tokens, -OLD.reasoning_tokens, -OLD.cost_micro_usd, -OLD.unpriced_calls)
-    ON CONFLICT DO UPDATE SET
-        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
-        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
-        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
-        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens,
-        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
+    {add};
     INSERT INTO task_months VALUES (substr(NEW.day, 1, 7), NEW.user, NEW.status,
         NEW.tasks, NEW.llm_calls, NEW.tool_calls, NEW.tokens, NEW.compressions, NEW.compression_failures, NEW.messages, NEW.bytes,
         NEW.timed, NEW.duration_ms, NEW.prompt_tokens, NEW.cached_tokens, NEW.cache_write_tokens, NEW.completion_tokens,
         NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls)
-    ON CONFLICT DO UPDATE SET
-        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
-        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
-        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
-        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens,
-        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
+    {add};
     DELETE FROM task_months WHERE tasks = 0 AND month = substr(OLD.day, 1, 7) AND user = OLD.user AND status = OLD.status;
 END;
 
@@ -173,82 +150,63 @@ CREATE TRIGGER task_days_delete AFTER DELETE ON task_days BEGIN
         -OLD.tasks, -OLD.llm_calls, -OLD.tool_calls, -OLD.tokens, -OLD.compressions, -OLD.compression_failures, -OLD.messages,
         -OLD.bytes, -OLD.timed, -OLD.duration_ms, -OLD.prompt_tokens, -OLD.cached_tokens, -OLD.cache_write_tokens,
         -OLD.completion_tokens, -OLD.reasoning_tokens, -OLD.cost_micro_usd, -OLD.unpriced_calls)
-    ON CONFLICT DO UPDATE SET
-        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
-        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
-        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
-        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens,
-        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
+    {add};
     DELETE FROM task_months WHERE tasks = 0 AND month = substr(OLD.day, 1, 7) AND user = OLD.user AND status = OLD.status;
 END;
 
-CREATE VIEW task_counting AS SELECT 0 AS sign, status, user, started_at, completed_at,
+CREATE VIEW task_counting AS SELECT 0 AS sign, status, user, owner, repo, model, started_at, completed_at,
     llm_call_count, tool_call_count, total_tokens, compression_count, compression_failures, message_count, bytes, prompt_tokens,
     cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, cost_micro_usd, unpriced_calls
 FROM tasks WHERE 0;
 
 CREATE TRIGGER task_counting_insert INSTEAD OF INSERT ON task_counting BEGIN
-    INSERT INTO task_days VALUES (coalesce(substr(NEW.completed_at, 1, 10), ''), coalesce(NEW.user, ''), NEW.status, NEW.sign,
-        NEW.sign * coalesce(NEW.llm_call_count, 0),
-        NEW.sign * coalesce(NEW.tool_call_count, 0),
-        NEW.sign * coalesce(NEW.total_tokens, 0),
-        NEW.sign * coalesce(NEW.compression_count, 0),
-        NEW.sign * NEW.compression_failures,
-        NEW.sign * NEW.message_count,
-        NEW.sign * NEW.bytes,
-        NEW.sign * (strftime('%s', substr(NEW.started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(NEW.completed_at, 1, 19)) IS NOT NULL),
-        NEW.sign * coalesce((strftime('%s', substr(NEW.completed_at, 1, 19)) - strftime('%s', substr(NEW.started_at, 1, 19))) * 1000
-            + substr(NEW.completed_at, 21, 3) - substr(NEW.started_at, 21, 3), 0),
-        NEW.sign * NEW.prompt_tokens, NEW.sign * NEW.cached_tokens, NEW.sign * NEW.cache_write_tokens,
-        NEW.sign * NEW.completion_tokens, NEW.sign * NEW.reasoning_tokens, NEW.sign * NEW.cost_micro_usd,
-        NEW.sign * NEW.unpriced_calls)
-    ON CONFLICT DO UPDATE SET
-        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
-        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
-        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
-        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens,
-        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
-    DELETE FROM task_days WHERE tasks = 0 AND day = coalesce(substr(NEW.completed_at, 1, 10), '') AND user = coalesce(NEW.user, '') AND status = NEW.status;
+    INSERT INTO task_days VALUES (coalesce(substr(NEW.completed_at, 1, 10), ''), coalesce(NEW.user, ''), NEW.status, {values})
+    {add};
+    INSERT INTO task_repo_days VALUES (coalesce(substr(NEW.completed_at, 1, 10), ''), {repo}, coalesce(NEW.model, ''), NEW.status, {values})
+    {add};
+    INSERT INTO task_repo_months VALUES (coalesce(substr(NEW.completed_at, 1, 7), ''), {repo}, coalesce(NEW.model, ''), NEW.status, {values})
+    {add};
+    INSERT INTO task_sums VALUES (coalesce(NEW.user, ''), NEW.status, {repo}, coalesce(NEW.model, ''), {values})
+    {add};
+    INSERT INTO task_repos VALUES ({repo}, coalesce(NEW.model, ''), NEW.status, {values})
+    {add};
+    DELETE FROM task_days WHERE NEW.sign < 0 AND tasks = 0 AND day = coalesce(substr(NEW.completed_at, 1, 10), '') AND user = coalesce(NEW.user, '') AND status = NEW.status;
+    DELETE FROM task_repo_days WHERE NEW.sign < 0 AND tasks = 0 AND day = coalesce(substr(NEW.completed_at, 1, 10), '') AND repo = {repo} AND model = coalesce(NEW.model, '') AND status = NEW.status;
+    DELETE FROM task_repo_months WHERE NEW.sign < 0 AND tasks = 0 AND month = coalesce(substr(NEW.completed_at, 1, 7), '') AND repo = {repo} AND model = coalesce(NEW.model, '') AND status = NEW.status;
+    DELETE FROM task_sums WHERE NEW.sign < 0 AND tasks = 0 AND user = coalesce(NEW.user, '') AND repo = {repo} AND model = coalesce(NEW.model, '') AND status = NEW.status;
+    DELETE FROM task_repos WHERE NEW.sign < 0 AND tasks = 0 AND repo = {repo} AND model = coalesce(NEW.model, '') AND status = NEW.status;
 END;
 
 CREATE TRIGGER tasks_insert AFTER INSERT ON tasks WHEN NEW.status IN ('completed', 'stopped', 'failed') BEGIN
-    INSERT INTO task_counting VALUES (1, NEW.status, NEW.user, NEW.started_at, NEW.completed_at, NEW.llm_call_count, NEW.tool_call_count, NEW.total_tokens,
+    INSERT INTO task_counting VALUES (1, NEW.status, NEW.user, NEW.owner, NEW.repo, NEW.model, NEW.started_at, NEW.completed_at, NEW.llm_call_count, NEW.tool_call_count, NEW.total_tokens,
         NEW.compression_count, NEW.compression_failures, NEW.message_count, NEW.bytes, NEW.prompt_tokens, NEW.cached_tokens,
         NEW.cache_write_tokens, NEW.completion_tokens, NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls);
 END;
 
-CREATE TRIGGER tasks_update_old AFTER UPDATE OF status, user, started_at, completed_at, llm_call_count, tool_call_count, total_tokens, compression_count,
+CREATE TRIGGER tasks_update_old AFTER UPDATE OF status, user, owner, repo, model, started_at, completed_at, llm_call_count, tool_call_count, total_tokens, compression_count,
     compression_failures, message_count, bytes, prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens,
     reasoning_tokens, cost_micro_usd, unpriced_calls
     ON tasks WHEN OLD.status IN ('completed', 'stopped', 'failed') BEGIN
-    INSERT INTO task_counting VALUES (-1, OLD.status, OLD.user, OLD.started_at, OLD.completed_at, OLD.llm_call_count, OLD.tool_call_count, OLD.total_tokens,
+    INSERT INTO task_counting VALUES (-1, OLD.status, OLD.user, OLD.owner, OLD.repo, OLD.model, OLD.started_at, OLD.completed_at, OLD.llm_call_count, OLD.tool_call_count, OLD.total_tokens,
         OLD.compression_count, OLD.compression_failures, OLD.message_count, OLD.bytes, OLD.prompt_tokens, OLD.cached_tokens,
         OLD.cache_write_tokens, OLD.completion_tokens, OLD.reasoning_tokens, OLD.cost_micro_usd, OLD.unpriced_calls);
 END;
 
-CREATE TRIGGER tasks_update_new AFTER UPDATE OF status, user, started_at, completed_at, llm_call_count, tool_call_count, total_tokens, compression_count,
+CREATE TRIGGER tasks_update_new AFTER UPDATE OF status, user, owner, repo, model, started_at, completed_at, llm_call_count, tool_call_count, total_tokens, compression_count,
     compression_failures, message_count, bytes, prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens,
     reasoning_tokens, cost_micro_usd, unpriced_calls
     ON tasks WHEN NEW.status IN ('completed', 'stopped', 'failed') BEGIN
-    INSERT INTO task_counting VALUES (1, NEW.status, NEW.user, NEW.started_at, NEW.completed_at, NEW.llm_call_count, NEW.tool_call_count, NEW.total_tokens,
+    INSERT INTO task_counting VALUES (1, NEW.status, NEW.user, NEW.owner, NEW.repo, NEW.model, NEW.started_at, NEW.completed_at, NEW.llm_call_count, NEW.tool_call_count, NEW.total_tokens,
         NEW.compression_count, NEW.compression_failures, NEW.message_count, NEW.bytes, NEW.prompt_tokens, NEW.cached_tokens,
         NEW.cache_write_tokens, NEW.completion_tokens, NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls);
 END;
 
 CREATE TRIGGER tasks_delete AFTER DELETE ON tasks WHEN OLD.status IN ('completed', 'stopped', 'failed') BEGIN
-    INSERT INTO task_counting VALUES (-1, OLD.status, OLD.user, OLD.started_at, OLD.completed_at, OLD.llm_call_count, OLD.tool_call_count, OLD.total_tokens,
+    INSERT INTO task_counting VALUES (-1, OLD.status, OLD.user, OLD.owner, OLD.repo, OLD.model, OLD.started_at, OLD.completed_at, OLD.llm_call_count, OLD.tool_call_count, OLD.total_tokens,
         OLD.compression_count, OLD.compression_failures, OLD.message_count, OLD.bytes, OLD.prompt_tokens, OLD.cached_tokens,
         OLD.cache_write_tokens, OLD.completion_tokens, OLD.reasoning_tokens, OLD.cost_micro_usd, OLD.unpriced_calls);
 END;
 
 INSERT INTO index_meta VALUES ('complete', '0');
 
-INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1), (1, 1), (2, 1), (3, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1), (1, 1), (2, 1), (3, 1), (4, 1);
