@@ -105,9 +105,9 @@ func main() {
 	tori := flag.String("tori", "http://127.0.0.1:8080/webhooks/http", "where tori serve takes events")
 	user, room := flag.String("user", "me", "id of who types"), flag.String("room", "terminal", "id of the conversation")
 	flag.Parse()
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(os.Getenv("TORI_HTTP_SECRET"), "whsec_"))
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(os.Getenv("BRIDGE_SECRET"), "whsec_"))
 	if err != nil || len(key) == 0 {
-		log.Fatal("TORI_HTTP_SECRET is channels.http.secret: whsec_ and Base64")
+		log.Fatal("BRIDGE_SECRET is channels.http.secret: whsec_ and Base64")
 	}
 	b := &bridge{key: key, seen: map[string]bool{}}
 	l, err := net.Listen("tcp", *listen)

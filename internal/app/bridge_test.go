@@ -48,7 +48,7 @@ func TestServeSpeaksWithTheExampleBridge(t *testing.T) {
 			return
 		}
 		p := exec.CommandContext(ctx, program, "-listen", "127.0.0.1:0", "-tori", "http://"+s.Listen+"/webhooks/http")
-		p.Env = append(os.Environ(), "TORI_HTTP_SECRET="+secret)
+		p.Env = append(os.Environ(), "BRIDGE_SECRET="+secret)
 		typed, err := p.StdinPipe()
 		h.must(err)
 		printed, err := p.StdoutPipe()

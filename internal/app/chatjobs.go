@@ -44,7 +44,8 @@ type talks struct {
 	wake      func()                 // the pool that works on jobs
 	works     func(uuid string) bool // whether that is a run that it works on
 	lang      i18n.Lang
-	*desk     // begins runs of forges
+	since     time.Time // when this process began
+	*desk               // begins runs of forges
 
 	*heard
 }
@@ -72,7 +73,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: s.speaks(), wake: func() {}, works: func(string) bool { return false }, desk: &desk{own: channel.Recent[*dispatch.Watch]{Most: mostAsking}, told: map[string]*toldSession{}}, heard: &heard{sessions: map[string]bool{}}, opened: make(chan string, mostOpened)}
+	t = &talks{system: s, since: s.env.Now(), lang: s.speaks(), wake: func() {}, works: func(string) bool { return false }, desk: &desk{own: channel.Recent[*dispatch.Watch]{Most: mostAsking}, told: map[string]*toldSession{}}, heard: &heard{sessions: map[string]bool{}}, opened: make(chan string, mostOpened)}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
@@ -329,7 +330,7 @@ func (t *talks) Stop(ctx context.Context, session, id, by string) error {
 		found, err = t.stopRun(ctx, session, id, by)
 	}
 	if err == nil && !found {
-		err = i18n.E("approval.unknown", id, approval.ErrUnknown)
+		err = approval.UnknownJob(id)
 	}
 	return err
 }
@@ -337,7 +338,7 @@ func (t *talks) Stop(ctx context.Context, session, id, by string) error {
 // Decide implements conversation.Approvals.
 func (t *talks) Decide(ctx context.Context, session, user string, d channel.Decision) (channel.Approval, error) {
 	if !approval.IsJob(d.Job) { // the runs of others are nobody's to guess at
-		return channel.Approval{}, i18n.E("approval.unknown", d.Job, approval.ErrUnknown)
+		return channel.Approval{}, approval.UnknownJob(d.Job)
 	}
 	t.speaks(session)
 	if err := t.settle(ctx); err != nil { // whose time is over is denied, and told of that, before somebody comes too late
@@ -423,7 +424,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	if made != nil && local {
 		plan = nil // what was proposed is put to people, whoever was to judge it
 	}
-	if made != nil && made.State.Status.Approved() { // whoever told of that may be gone
+	if made != nil && made.State.Status.Approved() && made.State.Decided.Before(t.since) { // whoever showed that is gone
 		t.progress(*o.Chat, t.lang.T("job.applying"))
 	}
 	if job.AsksModel(plan, o, made) {

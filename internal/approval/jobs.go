@@ -307,7 +307,7 @@ func (j *Jobs) Find(ctx context.Context, id string, who contextstore.Viewer) (Jo
 			}
 		}
 	}
-	return Job{}, unknown("approval.unknown", id)
+	return Job{}, UnknownJob(id)
 }
 
 // read is Read of a run, which may have moved since it was listed.
@@ -321,6 +321,9 @@ func (j *Jobs) read(v contextstore.View) (job Job, err error) {
 		}
 	}
 }
+
+// UnknownJob is ErrUnknown of a job, for people.
+func UnknownJob(id string) error { return unknown("approval.unknown", id) }
 
 // unknown is ErrUnknown in a text for people.
 func unknown(key, id string) error {

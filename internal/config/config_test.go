@@ -458,7 +458,7 @@ func TestErrors(t *testing.T) {
 		{"cutover", "sessions: {cutover: '25:00'}", `c.yaml:1: sessions.cutover: expected a time of the day as HH:MM, such as 04:00, found the text "25:00"`},
 		{"half of line", "channels: {line: {channel_secret: abcdefgh}}", `c.yaml:1: channels.line needs both channel_secret and access_token, or neither`},
 		{"half of slack", "channels: {slack: {app_token: abcdefgh}}", `c.yaml:1: channels.slack needs bot_token, and app_token (Socket Mode) or signing_secret (webhooks), or none of them`},
-		{"half of http", "channels: {http: {url: 'http://127.0.0.1:9000/'}}", `c.yaml:1: channels.http needs both secret and url, or neither`},
+		{"half of http", "channels: {http: {url: 'http://127.0.0.1:9000/'}}", "c.yaml:1: channels.http needs both secret and url, or neither; a variable in ${…} that is not set counts as empty"},
 		{"quiet", "channels: {line: {quiet: '22:00'}}", `c.yaml:1: channels.line.quiet: expected two times of the day as HH:MM-HH:MM, such as 22:00-07:00, or nothing, found the text "22:00"`},
 		{"notify", "channels: {slack: {notify: [C1]}}", `c.yaml:1: channels.slack.notify[0]: expected the id of a conversation as /show channel tells it, such as slack:T1:C1 or line:user:U1, found the text "C1"`},
 		{"digest", "channels: {http: {digest_at: '9:00'}}", `c.yaml:1: channels.http.digest_at: expected a time of the day as HH:MM, such as 04:00, found the text "9:00"`},
@@ -570,10 +570,10 @@ func TestWarnings(t *testing.T) {
 	for _, line := range []string{
 		"c.yaml:5: llm.openai.api_key: the variable NOT_SET is not set; it was replaced by nothing",
 		"c.yaml:2: context_storage.max_memory_messages: 31 is outside the recommended range of 10 to 30",
-		"environment variable TORI_CHECKS: checks is a list or a map, which only the file can set",
-		"environment variable TORI_HOME: sets no key; tori config example names those that do",
-		"environment variable TORI_LANGUAGES: sets no key; did you mean TORI_LANGUAGE?",
-		"environment variable TORI_SANDBOX_MOD: sets no key; did you mean TORI_SANDBOX_MODE?",
+		"the environment variable TORI_CHECKS sets checks, a list or a map, which only the file can set",
+		"the environment variable TORI_HOME sets no key; tori config example names those that do",
+		"the environment variable TORI_LANGUAGES sets no key; did you mean TORI_LANGUAGE?",
+		"the environment variable TORI_SANDBOX_MOD sets no key; did you mean TORI_SANDBOX_MODE?",
 	} {
 		if !strings.Contains(got, line) {
 			t.Errorf("missing %q in\n%s", line, got)

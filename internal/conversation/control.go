@@ -32,7 +32,7 @@ func (e *Engine) control(ctx context.Context, x session, m channel.Message, k kn
 	e.postAgain(ctx, x)
 	n, err := e.carry(ctx, x, m, cmd)
 	if err != nil {
-		n = Entry{Kind: channel.Notice, Content: e.Lang.Error(err)}
+		n = Entry{Kind: channel.Notice, Content: e.Lang.Error(err), Failed: true}
 		if !errors.As(err, new(*i18n.Error)) {
 			e.Log.Error("A command failed: "+err.Error(), "session_id", x.ID)
 			n.Content = e.Lang.T("conversation.broken", err)

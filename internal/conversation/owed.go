@@ -145,7 +145,23 @@ type byItself struct{}
 
 // held reports whether a post waits until it is not quiet any more.
 func (e *Engine) held(ctx context.Context, x session, n Entry) bool {
-	return n.Job != "" && ctx.Value(byItself{}) != nil && e.Quiet != nil && e.Quiet(x.kind)
+	return n.Job != "" && ctx.Value(byItself{}) != nil && e.Quiet != nil && e.Quiet(x.kind) && !e.spokeLately(x)
+}
+
+// lately is for how long somebody who spoke is there to be told, also in quiet hours.
+const lately = 30 * time.Minute
+
+// spokeLately reports whether a person said something in a session within lately. Where that
+// cannot be read nobody did.
+func (e *Engine) spokeLately(x session) (yes bool) {
+	_ = x.recent(func(n Entry) bool {
+		if n.Role != roleUser {
+			return true
+		}
+		yes = e.Now().Sub(n.Timestamp.Time) < lately
+		return false
+	})
+	return yes
 }
 
 // PostOwed shows what the channel of a session did not take, or what another process said

@@ -262,15 +262,21 @@ func TestQuiet(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		say("for who just spoke", "20260301-101010-00000001")
+		if got := h.stage.seen(); got[len(got)-1] != "notice: for who just spoke" {
+			t.Errorf("%q", got)
+		}
+		time.Sleep(lately)
 		say("an alert", "")
 		say("first", "20260301-101010-00000001")
 		for range 2 {
 			h.postsOwing(h.id)
 		}
-		if got := h.stage.seen(); len(got) != 2 || got[1] != "notice: an alert" {
+		if got := h.stage.seen(); len(got) != 3 || got[2] != "notice: an alert" {
 			t.Errorf("%q", got)
 		}
 		h.saw("/jobs", "progress: ", "notice: first", "notice: No job is running.")
+		time.Sleep(lately)
 		say("second", "20260301-101010-00000001")
 		quiet = false
 		h.postsOwing()

@@ -149,7 +149,7 @@ func approvalTexts() map[string]text {
 		"cli.approval_line":        {"%s  %s  %s  files %d  risks: %s  expires %s", "%s  %s  %s  ファイル %d  リスク: %s  期限 %s"},
 		"cli.approval_show":        {"tori approvals show JOB shows one; grant JOB HASH and deny JOB decide.", "tori approvals show JOB で内容を表示し、grant JOB HASH / deny JOB で決定します。"},
 		"cli.approval_state":       {"State: %s %s %s", "状態: %s %s %s"},
-		"cli.approval_granted":     {"%s: granted. The run is in the queue.", "%s: 承認しました。実行はキューに入っています。"},
+		"cli.approval_granted":     {"%s: granted. The run is in the queue: tori serve, or a tori chat that runs, applies it.", "%s: 承認しました。実行はキューに入っています。tori serve か、実行中の tori chat が適用します。"},
 		"cli.approval_denied":      {"%s: denied.", "%s: 拒否しました。"},
 		"cli.no_auto":              {"Automatic approval is on nowhere.", "自動承認はどこでも無効です。"},
 		"cli.auto_line":            {"%s  until %s  scope=%s types=%s tools=%s  by %s", "%s  期限 %s  scope=%s types=%s tools=%s  設定者 %s"},

@@ -8,7 +8,7 @@ func channelTexts() map[string]text {
 		"channel.skew":     {"it is %v apart from the vendor's: set this machine's clock, signatures are good for minutes", "ベンダーの時計と %v ずれています。この計算機の時計を合わせてください。署名は数分で無効になります"},
 		"channel.nobody":   {"channels.%s.allow_from is empty, so nobody is answered: add the ids of people", "channels.%s.allow_from が空のため、誰にも応答しません。利用者の ID を加えてください"},
 		"channel.people":   {"%d people are answered", "%d 人に応答します"},
-		"channel.none":     {"no channel is set up: channels.line or channels.slack is needed", "チャネルが設定されていません。channels.line か channels.slack を設定してください"},
+		"channel.none":     {"no channel is set up: channels.line, channels.slack or channels.http is needed", "チャネルが設定されていません。channels.line、channels.slack、channels.http のいずれかを設定してください"},
 		"channel.send":     {"sent to %s", "%s に送りました"},
 		"channel.not_sent": {"nothing was sent to %s: %v", "%s に送れませんでした: %v"},
 		"channel.no_notify": {

@@ -98,8 +98,8 @@ func configTexts() map[string]text {
 		"config.warn.range":        {"%s: %s: %s is outside the recommended range of %s to %s", "%s: %s: %s は推奨範囲(%s〜%s)の外です"},
 		"config.warn.mcp_argument": {"%s: mcp_servers[%d].command[%d]: this argument of the server %s may be a secret, which everybody on this machine can read in the list of processes; put it into env if the server takes it from there", "%s: mcp_servers[%d].command[%d]: サーバー %s のこの引数は機密情報かもしれません。プロセス一覧から誰でも読めるため、サーバーが対応していれば env に書いてください"},
 		"config.warn.unset":        {"%s: %s: the variable %s is not set; it was replaced by nothing", "%s: %s: 変数 %s が未設定のため、空に置き換えました"},
-		"config.warn.env":          {"environment variable %s: sets no key; tori config example names those that do", "環境変数 %s: 対応するキーがありません。使えるものは tori config example に載っています"},
-		"config.warn.env_near":     {"environment variable %s: sets no key; did you mean %s?", "環境変数 %s: 対応するキーがありません。%s ではありませんか?"},
-		"config.warn.env_plain":    {"environment variable %s: %s is a list or a map, which only the file can set", "環境変数 %s: %s はリストまたは対応表なので、設定ファイルでのみ指定できます"},
+		"config.warn.env":          {"the environment variable %s sets no key; tori config example names those that do", "環境変数 %s: 対応するキーがありません。使えるものは tori config example に載っています"},
+		"config.warn.env_near":     {"the environment variable %s sets no key; did you mean %s?", "環境変数 %s: 対応するキーがありません。%s ではありませんか?"},
+		"config.warn.env_plain":    {"the environment variable %s sets %s, a list or a map, which only the file can set", "環境変数 %s: %s はリストまたは対応表なので、設定ファイルでのみ指定できます"},
 	}
 }

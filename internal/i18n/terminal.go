@@ -20,7 +20,7 @@ func terminalTexts() map[string]text {
 		"terminal.busy_for":    {"%v · Esc stops", "%v · Esc で停止"},
 		"terminal.busy":        {"An answer is being written; Esc stops it.", "回答の途中です。Esc で停止できます。"},
 		"terminal.queued":      {"next: %s", "次: %s"},
-		"terminal.change":      {"About the proposal %s, please change this: %s", "提案 %s について、次のように変えてください: %s"},
+		"terminal.change":      {"/code About the proposal %s, please change this: %s", "/code 提案 %s について、次のように変えてください: %s"},
 		"terminal.reason":      {"Why not? (Enter alone: no reason)", "却下の理由（Enter のみなら理由なし）"},
 		"terminal.what_change": {"What is to be changed?", "どこを変えますか"},
 		"terminal.tab":         {"Tab: decide", "Tab: 承認・却下"},

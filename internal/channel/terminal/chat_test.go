@@ -153,7 +153,7 @@ func TestDeciding(t *testing.T) {
 		"approve":              {[]string{tab, "a"}, channel.Decision{Grant: true}, ""},
 		"deny":                 {[]string{tab, "d", enter}, channel.Decision{}, ""},
 		"deny with a reason":   {[]string{tab, "d", "危ない", enter}, channel.Decision{Reason: "危ない"}, ""},
-		"change":               {[]string{"draft", tab, "c", "name it Hello", enter}, channel.Decision{}, "About the proposal 20260102-030405-0a1b2c3d, please change this: name it Hello"},
+		"change":               {[]string{"draft", tab, "c", "name it Hello", enter}, channel.Decision{}, "/code About the proposal 20260102-030405-0a1b2c3d, please change this: name it Hello"},
 		"letters are no press": {[]string{"a", "\x15", tab, esc, "a", enter}, channel.Decision{}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
