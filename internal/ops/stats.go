@@ -287,7 +287,7 @@ func (r StatsReport) csv(p *printer) error {
 
 // cell is a stranger's text that no spreadsheet takes for a formula.
 func cell(s string) string {
-	if s = clean(s); s != "" && strings.Contains("=+-@", s[:1]) {
+	if s = clean(s); s != "" && strings.ContainsAny(s[:1], "=+-@") {
 		return "'" + s
 	}
 	return s

@@ -51,10 +51,10 @@ func sqlOf(text string) string {
 		"coalesce(total", "coalesce(NEW.total", "coalesce(compression", "coalesce(NEW.compression", "started_at", "NEW.started_at", "completed_at", "NEW.completed_at")
 	for i, n := range names {
 		sums[i], add[i] = n+" INTEGER NOT NULL", n+" = "+n+" + excluded."+n
-		switch v := ofRow.Replace(rowValues[i]); {
-		case v == "1":
+		switch v := ofRow.Replace(rowValues[i]); v {
+		case "1":
 			values[i] = "NEW.sign"
-		case v == rowValues[i]: // the column alone
+		case rowValues[i]: // the column alone
 			values[i] = "NEW.sign * NEW." + v
 		default:
 			values[i] = "NEW.sign * " + v
