@@ -230,6 +230,13 @@ func TestJobsThatAreNone(t *testing.T) {
 	if asked := h.last("chat").asked(); !strings.Contains(asked, "the model is away") || !strings.Contains(asked, "did not work out") {
 		t.Error(asked)
 	}
+	// Where Chat is away, too, the program says it.
+	if err := h.Finish(t.Context(), Finished{SessionID: h.id, ID: "k", Title: "do", Route: routing.Code2, Err: errors.New("the model is away")}); err != nil {
+		t.Fatal(err)
+	}
+	if all := h.stage.seen(); !strings.HasPrefix(all[len(all)-1], "notice: The work on \"do\" ended without a proposal: the model is away\n") {
+		t.Errorf("%q", all[len(all)-1])
+	}
 	h.desk.refuse = i18n.E("conversation.too_many", 3)
 	h.saw("/code2 do", "notice: 3 messages of this conversation wait already; send it again when one was answered")
 	h.desk.refuse = nil

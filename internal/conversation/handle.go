@@ -402,7 +402,9 @@ func (t *turn) result(ctx context.Context, f Finished) {
 			f.Err = errors.New("no proposal")
 		}
 		t.failed(ctx, f.Route, f.Err)
-		t.items = append(t.items, Item{Route: f.Route, Task: f.Title, Text: e.Strict(e.Lang.Error(f.Err))})
+		why := e.Strict(e.Lang.Error(f.Err))
+		t.items = append(t.items, Item{Route: f.Route, Task: f.Title, Text: why})
+		t.ended = e.Lang.T("conversation.job_failed", f.Title, why)
 		return
 	}
 	c := *f.Proposal

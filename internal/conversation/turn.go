@@ -44,6 +44,7 @@ type turn struct {
 	stop     routing.StopReason
 	failure  error  // of a leg, for final.route
 	job      string // that the turn tells of, "" for none
+	ended    string // without a proposal, in the program's words, "" where it did not
 	events   []any  // that are not written yet
 	heard    heard  // of what was said before
 	answered bool   // nothing more is owed to the message
@@ -486,6 +487,9 @@ func (t *turn) unanswered(ctx context.Context, err error) {
 		text += "\n" + t.e.Lang.Error(refused)
 	} else if t.x.kind == channel.Terminal { // who sits there can mend it
 		text += "\n" + t.e.Lang.T("conversation.chat_down_here")
+	}
+	if t.ended != "" { // nobody else tells it
+		text = t.ended + "\n" + text
 	}
 	t.e.Log.Error("Chat cannot answer: "+err.Error(), "session_id", t.x.ID)
 	items := t.items
