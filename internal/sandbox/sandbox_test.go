@@ -791,7 +791,7 @@ func TestRest(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = r.Close() }()
-			p, err := r.Start(t.Context(), Command{Script: `trap "" TERM HUP; echo up; while :; do echo x >> busy; (setsid sh -c 'echo y >> busy' &); done`})
+			p, err := r.Start(t.Context(), Command{Script: `trap "" TERM HUP; echo up; while :; do echo x >> busy; (setsid sh -c 'echo y >> busy' &); sleep 0.005; done`})
 			if err != nil {
 				t.Fatal(err)
 			}
