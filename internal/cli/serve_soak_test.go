@@ -82,8 +82,15 @@ func newVendors(ctx context.Context, t *testing.T, seed uint64) *vendors {
 	return v
 }
 
-// show is called with mu held.
+// show is called with mu held. Of an answer it keeps what is behind the line that declares a
+// route; what is told of a delegation is none.
 func (v *vendors) show(place, text string) {
+	if strings.Contains(text, "Shiro") {
+		return
+	}
+	if _, behind, ok := strings.Cut(text, "\nYou said "); ok {
+		text = "You said " + behind
+	}
 	v.said[place] = append(v.said[place], text)
 	select {
 	case v.came[place] <- struct{}{}:
@@ -464,11 +471,34 @@ func (k *talker) await(came <-chan struct{}) {
 	}
 }
 
-var said = regexp.MustCompile(`word \d+ of \S+`)
+var said = regexp.MustCompile(`word (\d+) of [a-z]+/[A-Z]\d+`)
+
+// plays is the model of the talks: as Chat it hands every fourth word to a worker, and tells of
+// what came back; as the worker it makes a plan.
+func plays(r *llmtest.Request) llmtest.Answer {
+	last := *r.Messages[len(r.Messages)-1].Content
+	_, task, worker := strings.Cut(last, `"user_text":`)
+	if worker {
+		last, _, _ = strings.Cut(task, `"context":`)
+	}
+	all := said.FindAllStringSubmatch(last, -1)
+	if len(all) == 0 {
+		return llmtest.Answer{Text: "nothing was said"}
+	}
+	word := all[len(all)-1]
+	n, _ := strconv.Atoi(word[1])
+	switch {
+	case worker:
+		return llmtest.Answer{Text: `{"result":{"goal":"` + word[0] + `","plan":[{"step":1,"title":"T"}]},"needs_next_loop":false,"why":"w","next_actions":[],"questions_for_user":[],"confidence":1,"risk":"low"}`}
+	case n%4 == 0 && !strings.Contains(last, "colleagues"):
+		return llmtest.Answer{Text: "DELEGATE: PLAN\nTASK: " + word[0]}
+	}
+	return llmtest.Answer{Text: "You said " + word[0] + "."}
+}
 
 // People talk with tori by LINE, Slack and a bridge, alone and in groups, while it is killed at
-// random moments and the vendors send again, twice, late, forged, in any order, refuse and break. Each word
-// is answered once, in the order of its place, and there. TORI_SOAK says for how long ("5m",
+// random moments and the vendors send again, twice, late, forged, in any order, refuse and break. Every fourth
+// word goes to a worker first. Each is answered once, in the order of its place, and there. TORI_SOAK says for how long ("5m",
 // with 200 places), TORI_SOAK_SEED with which chances.
 func TestChannelsKilledAtRandom(t *testing.T) {
 	skipShort(t, "people talk for seconds")
@@ -491,13 +521,7 @@ func TestChannelsKilledAtRandom(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
 	v := newVendors(ctx, t, seed)
-	model := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
-		all := said.FindAllString(*r.Messages[len(r.Messages)-1].Content, -1)
-		if len(all) == 0 {
-			return llmtest.Answer{Text: "nothing was said"}
-		}
-		return llmtest.Answer{Text: "You said " + all[len(all)-1] + "."}
-	})
+	model := llmtest.NewServer(t, plays)
 	listen, err := net.Listen("tcp", "127.0.0.77:0") // no way out takes a port of this address
 	if err != nil {
 		t.Fatal(err)
@@ -512,7 +536,7 @@ func TestChannelsKilledAtRandom(t *testing.T) {
 		users[n] = fmt.Sprintf("U%d", n)
 	}
 	h.config = h.write("config.yaml", fmt.Sprintf("language: en\nllm:\n  provider: openai\n  openai: {base_url: %q, model: m, api_key: key-for-a-test}\n"+
-		"routing: {classifier: {enabled: false}, llm: {chat_provider: openai, chat_model: m}}\nserve: {listen: %q, public_url: 'https://tori.example'}\n"+
+		"routing: {classifier: {enabled: false}, llm: {chat_provider: openai, chat_model: m, worker_provider: openai, worker_model: m}}\nserve: {listen: %q, public_url: 'https://tori.example'}\n"+
 		"channels:\n  line: {channel_secret: %s, access_token: line-token-of-a-test, allow_from: [%[5]s], base_url: %[6]q}\n"+
 		"  slack: {bot_token: xoxb-test, signing_secret: %[4]s, allow_from: [%[5]s], base_url: %[7]q, entry: chat}\n"+
 		"  http: {secret: %[8]s, url: %[9]q, allow_from: [%[5]s], entry: chat}\n",
