@@ -62,7 +62,7 @@ func conversationTexts() map[string]text {
 		"conversation.answer_again":    {"Your answer was not taken: %s\nAnswer once more, with the whole JSON object and nothing else.", "回答を受け取れません: %s\nJSON オブジェクト全体だけを、もう一度出力してください。"},
 		"conversation.job_line":        {"- %s %s (%s, %s)", "- %s %s（%s、%s）"},
 		"conversation.role_line":       {"- %s: %s (%s)", "- %s: %s（%s）"},
-		"conversation.job_failed":      {"The work on %q ended without a proposal: %s", "「%s」の作業は提案なしに終わりました: %s"},
+		"conversation.job_failed":      {"The work on \"%s\" ended without a proposal: %s", "「%s」の作業は提案なしに終わりました: %s"},
 		"conversation.job_stopping":    {"Job %s is being stopped.", "ジョブ %s を止めています。"},
 		"conversation.stopping":        {"Stopping.", "止めています。"},
 		"conversation.which_to_stop":   {"Several jobs are worked on. Say which to stop:\n- %s", "作業中のジョブが複数あります。止めるジョブを指定してください。\n- %s"},
