@@ -39,10 +39,11 @@ func TestCareWarmsUp(t *testing.T) {
 		}
 	}
 	loads := o.Loads()
-	if len(o.Requests()) != 3 || len(loads) != 2 || loads[1].Model != "chat-v1:latest" || loads[1].Stream {
+	if len(o.Requests()) != 3 || len(loads) < 2 || len(loads) > 3 || loads[1].Model != "chat-v1:latest" || loads[1].Stream {
 		t.Errorf("%d calls, loads %+v", len(o.Requests()), loads)
 	}
-	if got := h.log.with("loads a model: chat-v1:latest"); len(got) != 2 {
+	// Once more where the next call comes just as it looks whether the server works again.
+	if got := h.log.with("loads a model: chat-v1:latest"); len(got) != len(loads) {
 		t.Errorf("logged %q", got)
 	}
 }
