@@ -42,7 +42,7 @@ func (h *house) recorded() (n int) {
 
 // awaitBase waits until a check of the base has ended.
 func (h *house) awaitBase() {
-	for end := time.Now().Add(4*time.Minute); h.recorded() == 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(4 * time.Minute); h.recorded() == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			h.t.Error("no check of the base ends")
 			return
