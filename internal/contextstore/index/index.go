@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"toritsugi/internal/contextstore/database"
@@ -34,7 +35,9 @@ const File = "tasks.db"
 //go:embed tasks.sql
 var tasksSQL string
 
-var schema = database.Schema{File: File, SQL: sqlOf(tasksSQL), Version: 4, Sync: "NORMAL", Busy: 250, Newer: "ledger.newer_index", Broken: "ledger.broken_index"}
+var schema = sync.OnceValue(func() database.Schema {
+	return database.Schema{File: File, SQL: sqlOf(tasksSQL), Version: 4, Sync: "NORMAL", Busy: 250, Newer: "ledger.newer_index", Broken: "ledger.broken_index"}
+})
 
 // Index is an open tasks.db. Its methods may be called from several goroutines; those
 // that change or ask for single rows do nothing where there is no index (nil).
@@ -90,7 +93,7 @@ func OpenReader(ctx context.Context, dir string) (*Index, error) {
 
 func newIndex(dir string, base *database.Base, fill Fill) *Index {
 	i := &Index{dir: dir}
-	i.file = &database.File{Schema: schema, Path: filepath.Join(dir, File), Base: base,
+	i.file = &database.File{Schema: schema(), Path: filepath.Join(dir, File), Base: base,
 		Statements: map[string]string{"turn": turnSQL, "update": updateSQL, "insert": insertSQL}}
 	i.file.Fill = func(ctx context.Context, w *sql.DB) error {
 		complete, err := fill(ctx, func(r Row) error {

@@ -164,7 +164,7 @@ func TestRebuildOfAMalformedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := schema.Connect(path)
+	h, err := schema().Connect(path)
 	if err != nil {
 		t.Fatal(err)
 	}
