@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -213,6 +214,18 @@ type helped struct{}
 // verb is a command of the command line with its arguments.
 type verb interface{ Run(c *console) error }
 
+// grammar is what of the command line has to be known to read args: the verb that they begin
+// with, or all verbs.
+func grammar(args []string) any {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[commands]()) {
+		if name := cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name)); len(args) > 0 && args[0] == name {
+			f.Index, f.Offset = nil, 0
+			return reflect.New(reflect.StructOf([]reflect.StructField{f})).Interface()
+		}
+	}
+	return new(commands)
+}
+
 // parse returns what is to be run, nil where help was printed. Nothing of the parser
 // is kept while that runs, which can take days.
 func (c *console) parse(args []string) (v verb, err error) {
@@ -224,8 +237,7 @@ func (c *console) parse(args []string) (v verb, err error) {
 			v, err = nil, nil
 		}
 	}()
-	var cmd commands
-	parser, err := kong.New(&cmd, kong.Name("tori"), kong.Description(c.lang.T("cli.description")), kong.PostBuild(c.explain),
+	parser, err := kong.New(grammar(args), kong.Name("tori"), kong.Description(c.lang.T("cli.description")), kong.PostBuild(c.explain),
 		kong.Writers(c.out, c.err), kong.Exit(func(int) { panic(helped{}) }), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}))
 	if err != nil {
 		return nil, err
