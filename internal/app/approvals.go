@@ -11,7 +11,6 @@ import (
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/dialogue"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/tool/policy"
 )
 
@@ -27,17 +26,9 @@ type Approvals struct {
 // OpenApprovals opens them, and has done what waits for no one: requests whose time is
 // over are denied, and runs that were decided about go on. The caller closes them.
 func OpenApprovals(ctx context.Context, env Env, base, configFile string) (*Approvals, error) {
-	s := &system{env: env, opt: RunOptions{BaseDir: base, Config: configFile, Confined: true, Quiet: true}, fs: &disk.FS{}}
-	var err error
-	if err = s.settle(); err != nil {
-		return nil, err
-	}
-	if s.opt.BaseDir, err = s.base(); err != nil {
-		return nil, &ConfigError{err}
-	}
-	who, err := LocalViewer(s.opt.BaseDir, configFile, env.Getenv)
+	s, who, err := atBase(env, RunOptions{BaseDir: base, Config: configFile, Confined: true, Quiet: true})
 	if err != nil {
-		return nil, &ConfigError{err}
+		return nil, err
 	}
 	if err := s.open(ctx); err != nil {
 		return nil, &ConfigError{err}

@@ -19,19 +19,27 @@ type AskOptions struct {
 	BaseDir, Config string
 }
 
-// found is a system, not opened yet, and the run that somebody at the command line
-// means by the beginning of its uuid. The error is a *ConfigError.
-func found(env Env, uuid, base, config string) (s *system, v contextstore.View, err error) {
-	s = &system{env: env, opt: RunOptions{BaseDir: base, Config: config, Quiet: true}, fs: &disk.FS{}}
+// atBase is a system, not opened yet, for who sits at this machine, with the base
+// directory that the options and settings name. The error is a *ConfigError.
+func atBase(env Env, opt RunOptions) (s *system, who contextstore.Viewer, err error) {
+	s = &system{env: env, opt: opt, fs: &disk.FS{}}
 	if err := s.settle(); err != nil {
-		return s, v, err
+		return s, who, err
 	}
-	if s.opt.BaseDir, err = s.base(); err != nil {
-		return s, v, &ConfigError{err}
+	if s.opt.BaseDir, err = s.base(); err == nil {
+		who, err = LocalViewer(s.opt.BaseDir, opt.Config, env.Getenv)
 	}
-	who, err := LocalViewer(s.opt.BaseDir, config, env.Getenv)
 	if err != nil {
-		return s, v, &ConfigError{err}
+		return s, who, &ConfigError{err}
+	}
+	return s, who, nil
+}
+
+// found is atBase with the run that somebody means by the beginning of its uuid.
+func found(env Env, uuid, base, config string) (s *system, v contextstore.View, err error) {
+	s, who, err := atBase(env, RunOptions{BaseDir: base, Config: config, Quiet: true})
+	if err != nil {
+		return s, v, err
 	}
 	if v, err = contextstore.Find(s.opt.BaseDir, uuid, who); err != nil {
 		return s, v, &ConfigError{err}

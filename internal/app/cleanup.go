@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -28,22 +27,14 @@ type CleanupOptions struct {
 // does at night, and returns that directory and who did it, for the audit. Its errors are
 // *ConfigError where nothing was begun.
 func Cleanup(ctx context.Context, env Env, dir, configFile string, o CleanupOptions, each func(contextstore.Retained)) (base, actor string, err error) {
-	s := &system{env: env, opt: RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true}, fs: &disk.FS{}}
-	if err := s.settle(); err != nil {
+	s, who, err := atBase(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
+	if err != nil {
 		return "", "", err
 	}
-	if base, err = s.base(); err != nil {
-		return "", "", &ConfigError{err}
+	if base = s.opt.BaseDir; !who.Admin {
+		return "", "", &ConfigError{i18n.E("check.not_admin", base, who.User)}
 	}
-	s.opt.BaseDir = base
-	who, err := LocalViewer(base, configFile, env.Getenv)
-	if err == nil && !who.Admin {
-		err = i18n.E("check.not_admin", base, who.User)
-	}
-	if err == nil {
-		err = s.open(ctx)
-	}
-	if err != nil {
+	if err := s.open(ctx); err != nil {
 		return "", "", &ConfigError{err}
 	}
 	r := s.retention()
@@ -87,8 +78,8 @@ func (d *daemon) maintain(ctx context.Context) error {
 	if len(did) > 0 {
 		d.log.Info("Looked after ended runs", "compressed", did[contextstore.StepGzip], "slimmed", did[contextstore.StepSlim], "removed", did[contextstore.StepDelete], "freed_bytes", freed)
 	}
-	if err != nil {
+	if ctx.Err() != nil || errors.Is(err, contextstore.ErrBusy) {
 		return err
 	}
-	return d.store.SetMark(ctx, maintenanceScope, "retention", now.Format(time.RFC3339))
+	return errors.Join(err, d.store.SetMark(ctx, maintenanceScope, "retention", now.Format(time.RFC3339)))
 }

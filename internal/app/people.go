@@ -16,7 +16,6 @@ import (
 	"toritsugi/internal/channel"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
 )
@@ -115,19 +114,11 @@ type Linked struct {
 
 // OpenPeople opens them. The caller closes them.
 func OpenPeople(ctx context.Context, env Env, base, configFile string) (*People, error) {
-	s := &system{env: env, opt: RunOptions{BaseDir: base, Config: configFile, Confined: true, Quiet: true}, fs: &disk.FS{}}
-	if err := s.settle(); err != nil {
+	s, who, err := atBase(env, RunOptions{BaseDir: base, Config: configFile, Confined: true, Quiet: true})
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if s.opt.BaseDir, err = s.base(); err != nil {
-		return nil, &ConfigError{err}
-	}
-	who, err := LocalViewer(s.opt.BaseDir, configFile, env.Getenv)
-	if err == nil {
-		err = s.open(ctx)
-	}
-	if err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, &ConfigError{err}
 	}
 	return &People{who: who, actor: string(channel.Terminal) + ":" + sessionUser(LocalUser()), s: s}, nil

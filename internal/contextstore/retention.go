@@ -1,6 +1,7 @@
 package contextstore
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -49,7 +50,8 @@ var slimmed = []string{Window, Messages, Tools, "images", "spill"}
 // Retain does with each ended run what its age asks for, and tells each of it. A run that is not
 // ended, or owes the world something, is left alone. dry only tells. Whenever it is cut short, the
 // next call goes on: a run has its messages plain, compressed or not at all, and never half.
-// ErrBusy: another process is at it.
+// ErrBusy: another process is at it. One run that fails keeps the others from nothing; the error is
+// that of the first.
 func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Retained)) error {
 	release, err := s.Alone("retention")
 	if err != nil {
@@ -59,7 +61,8 @@ func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Ret
 	if err := s.removeHalf(ctx); err != nil {
 		return err
 	}
-	return Walk(s.BaseDir, []string{DirCompleted}, func(dir string) error {
+	var failed error
+	err = Walk(s.BaseDir, []string{DirCompleted}, func(dir string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -77,13 +80,15 @@ func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Ret
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s of run %s: %w", step, uuid, err)
+			failed = cmp.Or(failed, fmt.Errorf("%s of run %s: %w", step, uuid, err))
+			return nil
 		}
 		if freed > 0 || step == StepDelete {
 			each(Retained{uuid, step, freed})
 		}
 		return nil
 	})
+	return cmp.Or(err, failed)
 }
 
 // step is what a run of an age is due for.
@@ -239,20 +244,22 @@ func (s *Store) removeHalf(ctx context.Context) error {
 	return err
 }
 
-// sizeOf is how many bytes the files at and below a path have.
+// sizeOf is how many bytes the files at and below a path have; what goes meanwhile counts not.
 func sizeOf(path string) (n int64, err error) {
 	if _, err := os.Lstat(path); err != nil {
 		return 0, err
 	}
 	err = filepath.WalkDir(path, func(_ string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil || d.IsDir() {
 			return err
 		}
-		st, err := d.Info()
-		if err == nil {
+		if st, err := d.Info(); err == nil {
 			n += st.Size()
 		}
-		return err
+		return nil
 	})
 	return n, err
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -103,18 +101,12 @@ func DiskUse(base string, dirs []string, who Viewer) (bytes, measured int64, who
 			return nil
 		}
 		measured++
-		return filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-			if errors.Is(err, os.ErrNotExist) { // it moved on
-				return nil
-			}
-			if err != nil || d.IsDir() {
-				return err
-			}
-			if st, err := d.Info(); err == nil {
-				bytes += st.Size()
-			}
+		n, err := sizeOf(dir)
+		bytes += n
+		if errors.Is(err, os.ErrNotExist) { // it moved on
 			return nil
-		})
+		}
+		return err
 	})
 	if errors.Is(err, errEnough) {
 		return bytes, measured, false, nil

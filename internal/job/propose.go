@@ -371,7 +371,10 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	}
 	var b strings.Builder
 	for _, f := range said.Files {
-		if f.Path = p.relative(f.Path); !filepath.IsLocal(f.Path) {
+		if rel, ok := tool.Rooted(p.at.root, f.Path); ok && filepath.IsAbs(f.Path) {
+			f.Path = rel
+		}
+		if f.Path = filepath.Clean(f.Path); !filepath.IsLocal(f.Path) {
 			return nil, i18n.E("job.file_outside", f.Path)
 		}
 		old, err := p.at.root.ReadFile(f.Path)
@@ -394,19 +397,6 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 		b.WriteString(fileDiff(f, string(old), content))
 	}
 	return []byte(b.String()), nil
-}
-
-// relative is a path of the repository as models write it, who call its top / or /workspace.
-func (p *proposing) relative(path string) string {
-	path = filepath.Clean(path)
-	for _, top := range []string{"/workspace/", "/"} {
-		if rel, ok := strings.CutPrefix(path, top); ok && filepath.IsLocal(rel) {
-			if _, err := p.at.root.Lstat(rel); err == nil || top != "/" {
-				return rel
-			}
-		}
-	}
-	return path
 }
 
 // recounted is a patch of a model as it is read.

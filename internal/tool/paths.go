@@ -41,7 +41,7 @@ func (w *workspaceFiles) rel(p string) (rel, problem string) {
 			}
 		}
 		if !inside {
-			rel, inside = w.rooted(p)
+			rel, inside = Rooted(w.root, p)
 		}
 		if !inside {
 			return "", fmt.Sprintf("%s is outside of the workspace. Only files in the workspace can be reached; use a path relative to it.", clip(p, 300))
@@ -54,19 +54,20 @@ func (w *workspaceFiles) rel(p string) (rel, problem string) {
 	return rel, ""
 }
 
-// rooted takes an absolute path for one of the workspace, which models call
-// /workspace or /, where its file, or the directory that gets it, is there.
-func (w *workspaceFiles) rooted(p string) (rel string, ok bool) {
+// Rooted takes an absolute path for one of the workspace at root, which models call
+// /workspace or /, where its file, or the directory that gets it, is there. rel is not
+// clean yet.
+func Rooted(root *os.Root, p string) (rel string, ok bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	for _, top := range []string{"/workspace/", "/"} {
 		rel, ok := strings.CutPrefix(p, top)
 		if !ok || !filepath.IsLocal(rel) {
 			continue
 		}
-		if _, err := w.root.Lstat(rel); err == nil {
+		if _, err := root.Lstat(rel); err == nil {
 			return rel, true
 		}
-		if info, err := w.root.Stat(path.Dir(rel)); err == nil && info.IsDir() && path.Dir(rel) != "." {
+		if info, err := root.Stat(path.Dir(rel)); err == nil && info.IsDir() && path.Dir(rel) != "." {
 			return rel, true
 		}
 	}

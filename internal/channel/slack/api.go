@@ -78,12 +78,8 @@ func (a *api) call(ctx context.Context, token, method string, args url.Values, o
 		if end, ok := ctx.Deadline(); ok && end.Before(l.until) {
 			return err
 		}
-		timer := time.NewTimer(l.until.Sub(a.now()))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := wire.Sleep(ctx, l.until.Sub(a.now())); err != nil {
+			return err
 		}
 	}
 }

@@ -183,17 +183,7 @@ func (w *Webhook) patience(ctx context.Context) error {
 	if long > maxPatience {
 		return i18n.E("webhook.waits", until.UTC().Format(time.RFC3339))
 	}
-	if long <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(long)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wire.Sleep(ctx, long)
 }
 
 // send makes one request. Without an error its status is final; mends says that some seconds may

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/llm/wire"
 )
 
 // state is what the processes of a machine know together of one server.
@@ -75,7 +76,7 @@ func (b *book) lock(ctx context.Context) (unlock func(), err error) {
 			_ = f.Close()
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		if err := sleep(ctx, lockPoll); err != nil {
+		if err := wire.Sleep(ctx, lockPoll); err != nil {
 			_ = f.Close()
 			return nil, err
 		}
@@ -140,19 +141,4 @@ func (b *book) save(st state) error {
 		return err
 	}
 	return b.fs.Replace(b.path(".json"), append(raw, '\n'), true)
-}
-
-// sleep waits for d or until ctx ends, whose error it then returns.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

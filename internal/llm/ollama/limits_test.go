@@ -28,7 +28,7 @@ type slowly struct {
 func (s *slowly) RoundTrip(r *http.Request) (*http.Response, error) {
 	trace := httptrace.ContextClientTrace(r.Context())
 	trace.GetConn("x")
-	if err := sleep(r.Context(), s.connect); err != nil {
+	if err := wire.Sleep(r.Context(), s.connect); err != nil {
 		return nil, err
 	}
 	trace.GotConn(httptrace.GotConnInfo{})
@@ -47,7 +47,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	if b.at == len(b.parts) {
 		return 0, io.EOF
 	}
-	if err := sleep(b.ctx, b.pause); err != nil {
+	if err := wire.Sleep(b.ctx, b.pause); err != nil {
 		return 0, err
 	}
 	b.at++

@@ -218,7 +218,7 @@ func (c *Supervisor) pause(ctx context.Context) error {
 	if wait > 0 {
 		c.event(Event{Kind: EventWait, Wait: wait})
 	}
-	return sleep(ctx, wait)
+	return wire.Sleep(ctx, wait)
 }
 
 // restart runs the command, waits until the server answers, and warms it up.
@@ -258,7 +258,7 @@ func (c *Supervisor) awaitServer(ctx context.Context, patient bool) (Health, err
 		if err != nil || h.Reachable || !patient || !c.now().Before(end) {
 			return h, err
 		}
-		if err := sleep(ctx, poll); err != nil {
+		if err := wire.Sleep(ctx, poll); err != nil {
 			return h, err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
+	"toritsugi/internal/llm/wire"
 )
 
 // world is an Ollama, the machine it runs on and what happens to both, without
@@ -154,7 +155,7 @@ func (w *world) run(ctx context.Context, _ []string, _ io.Writer) error {
 		w.needless++
 	}
 	w.mu.Unlock()
-	_ = sleep(ctx, w.takes)
+	_ = wire.Sleep(ctx, w.takes)
 	w.mu.Lock()
 	w.running--
 	if w.cmdErr == nil && w.comesUp {

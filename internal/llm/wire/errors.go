@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -191,6 +192,21 @@ func containsAny(s string, signs []string) bool {
 		}
 	}
 	return false
+}
+
+// Sleep waits for d or until ctx ends, whose error it then returns.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // RetryAfter is how long the server asks to wait, 0 where it does not.
