@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toritsugi/internal/channel"
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/workspace"
 )
@@ -40,13 +41,11 @@ func (j *Jobs) Request(l i18n.Lang, job Job) (channel.Approval, error) {
 }
 
 // Patch reads the patch of a job wherever its run lies by now.
-func (j *Jobs) Patch(job Job) (raw []byte, err error) {
-	err = j.Store.InDir(job.Run, func(dir string) (err error) {
+func (j *Jobs) Patch(job Job) ([]byte, error) {
+	return contextstore.InDir(j.Store.BaseDir, job.Run, func(dir string) ([]byte, error) {
 		job.Dir = dir
-		raw, err = job.ReadPatch()
-		return err
+		return job.ReadPatch()
 	})
-	return raw, err
 }
 
 // ordered are files with what cannot be overlooked first: deletes, renames, modes.

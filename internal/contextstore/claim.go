@@ -70,21 +70,15 @@ const moves = 30
 
 // hold takes the two locks of a context.
 func (s *Store) hold(uuid string) (*Context, error) {
-	return inDir(s, uuid, s.holdAt)
+	return InDir(s.BaseDir, uuid, s.holdAt)
 }
 
-// InDir calls f with the directory of a context, again where the context was moved to
-// another before f was through with it. f may return an error that wraps fs.ErrNotExist.
-func (s *Store) InDir(uuid string, f func(dir string) error) error {
-	_, err := inDir(s, uuid, func(dir string) (struct{}, error) { return struct{}{}, f(dir) })
-	return err
-}
-
-// inDir calls f with the directory of a context, again where the context was moved to
-// another before f was through with it.
-func inDir[T any](s *Store, uuid string, f func(dir string) (T, error)) (v T, err error) {
+// InDir calls f with the directory of a context below a base directory, again where the
+// context was moved to another before f was through with it: f's error then wraps
+// fs.ErrNotExist.
+func InDir[T any](base, uuid string, f func(dir string) (T, error)) (v T, err error) {
 	for n := 1; ; n++ {
-		dir, err := s.dir(uuid)
+		dir, err := FindDir(base, uuid)
 		if err != nil {
 			return v, err
 		}

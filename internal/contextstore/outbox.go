@@ -16,7 +16,7 @@ import (
 // Undelivered returns the outward effects of a run that were committed and not
 // yet acknowledged, in the order in which they are to be delivered.
 func (s *Store) Undelivered(ctx context.Context, uuid string) ([]Effect, error) {
-	st, err := inDir(s, uuid, ReadState)
+	st, err := InDir(s.BaseDir, uuid, ReadState)
 	if err != nil || len(st.Outbox) == 0 {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (s *Store) LockLater(ctx context.Context, uuid string) (release func(), err
 }
 
 func (s *Store) lockOutbox(ctx context.Context, uuid, name string, wait time.Duration) (release func(), err error) {
-	release, err = inDir(s, uuid, func(dir string) (func(), error) {
+	release, err = InDir(s.BaseDir, uuid, func(dir string) (func(), error) {
 		return filelock.OpenWait(ctx, filepath.Join(dir, name), wait)
 	})
 	if errors.Is(err, filelock.ErrLocked) {

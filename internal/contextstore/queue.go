@@ -91,7 +91,7 @@ func (s *Store) Before(ctx context.Context, k task.Key, uuid string, most int) (
 
 // View reads metadata and state of a whole uuid's context, whoever owns it.
 func (s *Store) View(uuid string) (View, error) {
-	return inDir(s, uuid, ReadView)
+	return InDir(s.BaseDir, uuid, ReadView)
 }
 
 // Live calls f for the row of each run that has not ended, by uuid. Without an

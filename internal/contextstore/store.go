@@ -368,7 +368,7 @@ func (s *Store) dir(uuid string) (string, error) { return FindDir(s.BaseDir, uui
 
 // Metadata reads the metadata of a whole uuid's context, whoever owns it.
 func (s *Store) Metadata(uuid string) (Metadata, error) {
-	return inDir(s, uuid, ReadMetadata)
+	return InDir(s.BaseDir, uuid, ReadMetadata)
 }
 
 // FindDir finds the directory of a context by its whole uuid below a base directory.

@@ -238,23 +238,17 @@ type opened struct {
 
 // openRun finds a run and opens files of it. A run may be moved meanwhile: what was not
 // found is looked for where it is then. The caller closes what it returns without an error.
-func openRun(base, uuid string, names func(dir string) ([]string, error)) (o opened, err error) {
-	for range 10 {
-		dir, err := contextstore.FindDir(base, uuid)
+func openRun(base, uuid string, names func(dir string) ([]string, error)) (opened, error) {
+	return contextstore.InDir(base, uuid, func(dir string) (opened, error) {
+		o, err := openDir(dir, names)
+		if now, ferr := contextstore.FindDir(base, uuid); ferr == nil && now != dir {
+			err = fmt.Errorf("%s: %w", dir, fs.ErrNotExist)
+		}
 		if err != nil {
-			return o, err
+			err = errors.Join(err, o.Close())
 		}
-		o, err = openDir(dir, names)
-		now, ferr := contextstore.FindDir(base, uuid)
-		moved := ferr == nil && now != dir
-		if err == nil && !moved {
-			return o, nil
-		}
-		if err = errors.Join(err, o.Close()); err != nil && !moved {
-			return o, err
-		}
-	}
-	return o, fmt.Errorf("%s: %w", uuid, fs.ErrNotExist)
+		return o, err
+	})
 }
 
 func openDir(dir string, names func(dir string) ([]string, error)) (o opened, err error) {
