@@ -70,8 +70,10 @@ type Coordinator struct {
 // taking is the model's last answer with its calls, and what follows from their
 // results so far. It is never looked at once it is whole and on record.
 type taking struct {
-	calls   map[string]contextstore.ToolCall // without a result on record
+	calls   map[string]contextstore.ToolCall // by their ids
+	owed    map[string]bool                  // those without a result on record
 	taken   map[string]bool                  // results that are taken in, and not on record yet
+	late    []contextstore.Message           // results on record that are not taken in yet
 	whole   bool                             // all of them are taken in
 	did     bool                             // a call was made that was none of planning's
 	failed  bool                             // one of these did

@@ -23,9 +23,9 @@ import (
 func (co *Coordinator) reduce(m contextstore.Message) error {
 	s := &co.s
 	if m.Role == llm.RoleAssistant {
-		co.taking = taking{calls: map[string]contextstore.ToolCall{}, taken: map[string]bool{}}
+		co.taking = taking{calls: map[string]contextstore.ToolCall{}, taken: map[string]bool{}, owed: map[string]bool{}}
 		for _, c := range m.ToolCalls {
-			co.calls[string(c.ID)] = c
+			co.calls[string(c.ID)], co.owed[string(c.ID)] = c, true
 		}
 	}
 	if m.Seq <= s.Seq {
@@ -61,12 +61,12 @@ func (co *Coordinator) reduce(m contextstore.Message) error {
 func (co *Coordinator) resulted(m contextstore.Message) error {
 	id := string(m.ToolCallID)
 	if !co.taken[id] {
-		co.take(&m)
+		co.late = append(co.late, m)
 	}
-	delete(co.calls, id)
-	if len(co.calls) > 0 {
+	if delete(co.owed, id); len(co.owed) > 0 {
 		return nil
 	}
+	co.takeAll(nil)
 	co.settle()
 	if m.Kind != "" {
 		co.asked(m.Kind)
@@ -77,10 +77,7 @@ func (co *Coordinator) resulted(m contextstore.Message) error {
 // Results implements turn.Director: it fills in the results of planning's own calls, and says what the model
 // is asked next with the last result of an answer.
 func (co *Coordinator) Results(results []contextstore.Message, whole bool) (kind, text string) {
-	for i := range results {
-		co.take(&results[i])
-		co.taken[string(results[i].ToolCallID)] = true
-	}
+	co.takeAll(results)
 	if !whole {
 		return "", ""
 	}
@@ -88,6 +85,22 @@ func (co *Coordinator) Results(results []contextstore.Message, whole bool) (kind
 		return "", "" // what is done about it is for whoever asked
 	}
 	return co.next()
+}
+
+// takeAll takes in what is on record and not taken yet, and results: planning's own behind all
+// others, wherever they stand.
+func (co *Coordinator) takeAll(results []contextstore.Message) {
+	for _, own := range []bool{false, true} {
+		for _, all := range [][]contextstore.Message{co.late, results} {
+			for i := range all {
+				if IsTool(all[i].ToolName) == own {
+					co.take(&all[i])
+					co.taken[string(all[i].ToolCallID)] = true
+				}
+			}
+		}
+	}
+	co.late = nil
 }
 
 // take takes in the result of a call, which it fills in where it is one of

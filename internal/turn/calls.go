@@ -27,6 +27,7 @@ const parallel = 4
 // done is one call with its result.
 type done struct {
 	call     llm.ToolCall
+	at       int // its place among the calls of the answer
 	result   tool.Result
 	err      error // ctx ended, or people are waited for: there is no result
 	duration time.Duration
@@ -44,10 +45,10 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply, answer contextstore.Me
 	results := make([]done, len(calls))
 	run := func(i int) {
 		if why := unfit(answer, i); why != "" {
-			results[i] = done{call: calls[i], result: tool.Result{IsError: true, Text: why}}
+			results[i] = done{call: calls[i], at: i, result: tool.Result{IsError: true, Text: why}}
 			return
 		}
-		results[i] = l.call(ctx, calls[i], answer.ToolCalls[i], answer.Seq)
+		results[i] = l.call(ctx, calls[i], answer, i)
 	}
 	room := l.MaxResults
 	if l.allReadOnly(calls) {
@@ -151,13 +152,12 @@ func each(n int, f func(int)) {
 // callID tells a call from all others, of the answer in the message seq.
 func callID(seq int64, id string) string { return fmt.Sprintf("%d.%s", seq, id) }
 
-// call runs one call of the answer in the message seq; shown is the call as it was
-// recorded, without secrets.
-func (l *Loop) call(ctx context.Context, c llm.ToolCall, shown contextstore.ToolCall, seq int64) done {
+// call runs a call, the one at that place of an answer, which was recorded without secrets.
+func (l *Loop) call(ctx context.Context, c llm.ToolCall, answer contextstore.Message, at int) done {
 	start := l.Now()
-	r, err := l.Tools.Call(tool.WithCall(ctx, callID(seq, c.ID)), c.Name, c.Arguments)
-	d := done{call: c, result: r, err: err, duration: l.Now().Sub(start)}
-	about := append([]any{"ms", d.duration.Milliseconds()}, brief(shown.Arguments)...)
+	r, err := l.Tools.Call(tool.WithCall(ctx, callID(answer.Seq, c.ID)), c.Name, c.Arguments)
+	d := done{call: c, at: at, result: r, err: err, duration: l.Now().Sub(start)}
+	about := append([]any{"ms", d.duration.Milliseconds()}, brief(answer.ToolCalls[at].Arguments)...)
 	if err == nil && l.Tools.Waits(c.Name) {
 		d.untold = about
 		return d
@@ -180,10 +180,12 @@ func (l *Loop) told(d done, failed bool, about []any) {
 	l.Log.Info("Tool execution: "+d.call.Name, append([]any{"status", status}, about...)...)
 }
 
-// record appends finished calls to tools.jsonl, then their results as messages.
+// record appends finished calls to tools.jsonl, then their results as messages, in the order
+// of the calls whatever that in which they were made.
 // After a crash between the two the next owner finds the results in tools.jsonl.
 // Calls that ctx interrupted stay open; the next owner closes them.
 func (l *Loop) record(ctx context.Context, results []done) error {
+	slices.SortStableFunc(results, func(a, b done) int { return cmp.Compare(a.at, b.at) })
 	var finished []done
 	var msgs []contextstore.Message
 	var interrupted error

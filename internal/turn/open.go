@@ -33,18 +33,18 @@ func (l *Loop) closeOpen(ctx context.Context, refused string) error {
 	slices.SortStableFunc(open, func(a, b contextstore.ToolCall) int { return l.later(a.Name, b.Name) })
 	begun := true
 	for _, c := range open {
-		call := llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments}
+		call, at := llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments}, slices.Index(by.ToolCalls, c)
 		if r, ok := recorded(finished, c, by); ok {
-			d := done{call: call, result: tool.Result{Text: r.Result + r.Error, IsError: r.Status == "error"}, recorded: true}
+			d := done{call: call, at: at, result: tool.Result{Text: r.Result + r.Error, IsError: r.Status == "error"}, recorded: true}
 			room, closed = l.share(&d, room), append(closed, d)
 			continue
 		}
-		never := cmp.Or(refused, unfit(by, slices.Index(by.ToolCalls, c)))
+		never := cmp.Or(refused, unfit(by, at))
 		waited := l.director.Waited(callID(by.Seq, call.ID))
 		begun = begun && !waited // those behind it were to come after it
-		d, again := done{call: call, result: tool.Result{Text: cmp.Or(never, unknownOutcome), IsError: true}}, never == "" && (l.Tools.ReadOnly(c.Name) || !begun)
+		d, again := done{call: call, at: at, result: tool.Result{Text: cmp.Or(never, unknownOutcome), IsError: true}}, never == "" && (l.Tools.ReadOnly(c.Name) || !begun)
 		if again {
-			d = l.call(ctx, call, c, by.Seq)
+			d = l.call(ctx, call, by, at)
 			room = l.share(&d, room)
 		}
 		closed = append(closed, d)

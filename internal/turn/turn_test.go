@@ -168,6 +168,31 @@ func TestLoopCallsToolsAndReacts(t *testing.T) {
 	}
 }
 
+// Whatever is called first, results follow the calls.
+func TestResultsFollowTheCalls(t *testing.T) {
+	t.Parallel()
+	var made []string
+	by := func(name string) func(context.Context, string) (tool.Result, error) {
+		return func(context.Context, string) (tool.Result, error) {
+			made = append(made, name)
+			return tool.Result{Text: name}, nil
+		}
+	}
+	b := setup(t, hands{"ask": by("ask"), "write": by("write"), "look": by("look")},
+		say("", call("1", "ask"), call("2", "write"), call("3", "look")), say("done"))
+	if _, err := b.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(made) != "[write look ask]" {
+		t.Errorf("made in the order %v", made)
+	}
+	for i, want := range []string{"ask", "write", "look"} {
+		if m := b.model.sent[1][3+i]; m.Content != want || m.ToolCallID != fmt.Sprint(i+1) {
+			t.Errorf("result %d is %s of call %s", i+1, m.Content, m.ToolCallID)
+		}
+	}
+}
+
 func TestReadOnlyCallsRunSideBySide(t *testing.T) {
 	t.Parallel()
 	var running atomic.Int32
