@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/channel"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/contract"
 	"toritsugi/internal/conversation"
 	"toritsugi/internal/dispatch"
@@ -162,14 +163,11 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	request, err := json.Marshal(j.Input)
+	request, err := jsonl.Marshal(j.Input)
 	if err != nil {
 		return "", err
 	}
-	title, left := contract.Shortened(firstLine(j.Task), maxTitle)
-	if left > 0 {
-		title += "…"
-	}
+	title := contract.Headline(j.Task, maxTitle)
 	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Onto: at.onto, Language: string(t.lang), Deliver: string(t.deliver(j)), Title: title,
 		Request: string(request), Prompt: j.Prompt}
 	raw, err := json.Marshal(order.Order{Repo: at.repo, Base: at.base, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &o})

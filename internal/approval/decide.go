@@ -174,7 +174,7 @@ func (j *Jobs) move(ctx context.Context, job Job, do contextstore.Action) error 
 		return err
 	}
 	if do == contextstore.Stop {
-		_, err = j.Store.StopFor(ctx, job.Run, job.State.Approver, job.Denial(j.Lang), j.Store.Redact(job.Left("")))
+		_, err = j.Store.StopFor(ctx, job.Run, job.State.Approver, job.Denial(j.Lang), j.Store.Redact(job.Left(i18n.English, "")))
 	} else {
 		_, err = j.Store.Control(ctx, job.Run, do, job.State.Approver)
 	}

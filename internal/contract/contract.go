@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -193,7 +194,7 @@ func ReadCoder(answer string) (Coder, error) {
 	if err != nil {
 		return Coder{}, err
 	}
-	p := Coder{Risk: Risk{Rollback: true}}
+	p := Coder{Risk: Risk{Rollback: true, Compatibility: []string{}}}
 	err = c.read(answer, &p)
 	return p, err
 }
@@ -539,4 +540,30 @@ func Shortened(s string, most int) (short string, left int) {
 		short = short[:i]
 	}
 	return short, n - utf8.RuneCountInString(short)
+}
+
+// Headline is the first line of a text, of a longer one the beginning of at most so many
+// characters, "…" at its end: no word is cut, and no quotation is left open.
+func Headline(s string, most int) string {
+	r := []rune(firstLine(s))
+	if len(r) <= most {
+		return string(r)
+	}
+	inWord := func(c rune) bool { return c < 0x2E80 && !unicode.IsSpace(c) } // those of Japanese may stand by themselves
+	end := most - 1
+	for end > most/2 && inWord(r[end-1]) && inWord(r[end]) {
+		end--
+	}
+	short := string(r[:end])
+	for _, pair := range []string{`""`, "``", "「」", "『』", "（）", "()"} {
+		begin, stop := []rune(pair)[0], []rune(pair)[1]
+		open := strings.Count(short, string(begin)) > strings.Count(short, string(stop))
+		if begin == stop {
+			open = strings.Count(short, string(begin))%2 == 1
+		}
+		if i := strings.LastIndex(short, string(begin)); open && i > 0 {
+			short = short[:i]
+		}
+	}
+	return strings.TrimRight(short, " 、。,") + "…"
 }

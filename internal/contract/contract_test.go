@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/routing"
@@ -185,4 +186,37 @@ func FuzzReadOutput(f *testing.F) {
 			t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
 		}
 	})
+}
+
+// A headline cuts no word and leaves no quotation open.
+func TestHeadline(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"short\nand more", 29, "short"},
+		{"作り直す。-1 が \"-1st\" になるように直す", 13, "作り直す。-1 が…"},
+		{"作り直す。-1 が \"-1st\" になるように直す", 20, "作り直す。-1 が \"-1st\" にな…"},
+		{"作り直します。「タイムアウトの値」を変えてください", 12, "作り直します…"},
+		{"change the configuration of everything there is", 29, "change the configuration of…"},
+		{strings.Repeat("x", 60), 29, strings.Repeat("x", 14) + "…"},
+	} {
+		if got := Headline(c.text, c.most); got != c.want || utf8.RuneCountInString(got) > c.most {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// A proposal that tells no risk has an empty list of issues, and none that is null.
+func TestNoIssuesIsAList(t *testing.T) {
+	t.Parallel()
+	for _, risk := range []string{"", `,"risk":{"destructive":false}`, `,"risk":{"compatibility_issues":null}`} {
+		c, err := ReadCoder(`{"plan":"p"` + risk + `}`)
+		raw, _ := json.Marshal(c)
+		if err != nil || !strings.Contains(string(raw), `"compatibility_issues":[]`) {
+			t.Errorf("%s %v", raw, err)
+		}
+	}
 }

@@ -106,11 +106,13 @@ func (e *Engine) decide(ctx context.Context, x session, user string, d channel.D
 		return Entry{}, err
 	}
 	text := e.Lang.T("conversation.decided_"+a.Status, a.Title, a.Job)
+	next := "conversation.denied_next"
 	if d.Reason != "" {
 		text += "\n" + e.Lang.T("conversation.decided_reason", d.Reason)
+		next = "conversation.denied_again"
 	}
 	if a.Status == "denied" {
-		text += "\n" + e.Lang.T("conversation.denied_next")
+		text += "\n" + e.Lang.T(next)
 	}
 	return Entry{Kind: channel.Decided, Content: text, Job: a.Job, Approval: &a}, nil
 }

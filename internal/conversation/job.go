@@ -71,7 +71,8 @@ func (t *turn) start(ctx context.Context, route routing.Route, repo Repository, 
 	if err != nil {
 		return "", "", err
 	}
-	in.Tooling.RepoRead = true // a job's tools read the repository
+	in.Tooling.RepoRead = true                              // a job's tools read the repository
+	in.Limits.MaxQuestions, in.Limits.MaxNextActions = 0, 0 // it answers by a proposal alone
 	prompt, err := e.prompts.worker(route)
 	if err != nil {
 		return "", "", err

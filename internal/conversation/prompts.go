@@ -186,11 +186,7 @@ func (p *prompts) notice(kind, alias, task string) string {
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(kind + "\x00" + task)) // a hash takes everything
-	label, _, _ := strings.Cut(strings.TrimSpace(task), "\n")
-	if r := []rune(label); len(r) > maxLabel {
-		label = string(r[:maxLabel-1]) + "…"
-	}
-	return strings.NewReplacer("{alias}", alias, "{task}", label).Replace(lines[int(h.Sum32())%len(lines)])
+	return strings.NewReplacer("{alias}", alias, "{task}", contract.Headline(task, maxLabel)).Replace(lines[int(h.Sum32())%len(lines)])
 }
 
 // maxLabel is how much of a task a notice shows, in characters.

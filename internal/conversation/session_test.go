@@ -45,7 +45,7 @@ func TestControl(t *testing.T) {
 		{"/list repositories", "notice: - a\n- b"},
 		{"/list models", "notice: - chat: script/chat\n- worker: script/worker\n- coder: script/coder\n- coder2: script/coder2\n- coder3: script/coder3"},
 		{"/approve 20260301-101010-0123abcd 0123456789ab", "decided: Approved: T (job 20260301-101010-0123abcd)"},
-		{"/deny 20260301-101010-0123abcd 0123456789ab not\tthis way", "decided: Denied: T (job 20260301-101010-0123abcd)\nReason: not\tthis way\nNothing was changed. Say what should be different, or send /code2 with it: it is then proposed anew."},
+		{"/deny 20260301-101010-0123abcd 0123456789ab not\tthis way", "decided: Denied: T (job 20260301-101010-0123abcd)\nReason: not\tthis way\nNothing was changed. Ask for it again, and it is proposed anew, by that reason; if more should be different, say so."},
 		{"/auto-approve off", "notice: auto"},
 		{"/work status", "notice: Work mode is off."},
 	} {

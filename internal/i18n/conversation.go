@@ -78,6 +78,7 @@ func conversationTexts() map[string]text {
 		"conversation.decided_granted":       {"Approved: %s (job %s)", "承認しました: %s（ジョブ %s）"},
 		"conversation.decided_denied":        {"Denied: %s (job %s)", "却下しました: %s（ジョブ %s）"},
 		"conversation.decided_reason":        {"Reason: %s", "理由: %s"},
+		"conversation.denied_again":          {"Nothing was changed. Ask for it again, and it is proposed anew, by that reason; if more should be different, say so.", "何も変更していません。もう一度頼めば、この理由に沿って作り直して提案します。ほかにも直したい点があれば、続けて書いてください。"},
 		"conversation.denied_next":           {"Nothing was changed. Say what should be different, or send /code2 with it: it is then proposed anew.", "何も変更していません。どう直したいかを書くか、/code2 に続けて書いてください。作り直して提案します。"},
 		"conversation.decided_auto_approved": {"Approved automatically: %s (job %s)", "自動で承認しました: %s（ジョブ %s）"},
 		"conversation.decided_pending":       {"Still waiting for a decision: %s (job %s)", "まだ承認を待っています: %s（ジョブ %s）"},

@@ -33,6 +33,7 @@ func recordedTexts() map[string]text {
 		"recorded.criterion":     {"the behaviour that the task asks for is there, shown by a test", "依頼された振る舞いが実現され、テストで示されている"},
 		"recorded.checks_passed": {"the project's checks pass", "プロジェクトのチェックに合格"},
 		"recorded.handed_in":     {"it was handed in", "提出しました"},
+		"recorded.handed_back":   {"it was handed in, and not taken", "提出しましたが、採用されませんでした"},
 		"recorded.ended_well":    {"%s (exit code 0)", "%s（終了コード 0）"},
 		"recorded.resolve":       {"Mend what is still open: %s", "残っている点を直す: %s"},
 		"recorded.verification":  {"verification", "検証"},

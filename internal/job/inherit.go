@@ -2,10 +2,16 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
+	"toritsugi/internal/approval"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
+	"toritsugi/internal/contract"
+	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/order"
 	"toritsugi/internal/planning"
@@ -21,11 +27,15 @@ func (p *proposing) inherit(ctx context.Context) (*memory.Inherited, error) {
 		rules.MaxTokens = most
 	}
 	past := conversation{r.Store, *p.o.Chat}
-	h := &memory.InheritanceReader{Inheritance: rules, Past: past, Of: func(v contextstore.View, _ task.Key) bool { return past.has(v) }, Clean: r.clean, Now: r.Now, Log: r.Log}
+	h := &memory.InheritanceReader{Inheritance: rules, Past: past, Of: func(v contextstore.View, _ task.Key) bool { return past.has(v) }, Lang: r.Lang, Told: p.told, Clean: r.clean, Now: r.Now, Log: r.Log}
 	if p.history != nil {
 		h.Plans = func(ctx context.Context, runs []memory.Ancestor) (memory.Sections, []memory.Ancestor) {
 			o := r.Planning.Inherit
-			o.File, o.Hands = rules.HistoryOf, proposeName
+			o.File, o.Hands, o.Lang = rules.HistoryOf, proposeName, r.Lang
+			o.Refused = func(dir string) bool {
+				j, err := approval.Read(dir)
+				return err == nil && !j.State.Status.Approved()
+			}
 			o.Warn = func(uuid string, err error) {
 				r.Log.Warn("The planning of an earlier job is not wholly read", "earlier", uuid, "error", r.Store.Redact(err.Error()))
 			}
@@ -41,6 +51,55 @@ func (p *proposing) inherit(ctx context.Context) (*memory.Inherited, error) {
 		p.earlier.Hidden = true
 	}
 	return in, err
+}
+
+// told is what an earlier job left, in the language of the conversation; "" where it proposed
+// nothing. Why it was denied is not said again where the request does.
+func (p *proposing) told(v contextstore.View) string {
+	j, err := approval.Read(v.Dir)
+	if err != nil {
+		return ""
+	}
+	l, end := p.r.Lang, ""
+	switch s := j.State; {
+	case s.Status.Approved():
+		if end, err = Applied(v, j, l); err != nil {
+			return ""
+		}
+	case s.Status == approval.Denied:
+		if s.Approver != approval.System && s.Reason != "" && strings.Contains(p.input().UserText, s.Reason) {
+			end = l.T("approval.left_denied_why")
+		}
+	case !j.Grantable():
+		end = l.T("job.no_patch")
+	case v.State.Error != nil:
+		end = *v.State.Error
+	}
+	return j.Left(l, end)
+}
+
+// input is what the coder is given.
+func (p *proposing) input() (in contract.Input) {
+	_ = json.Unmarshal([]byte(p.o.Chat.Request), &in) // what cannot be read is given as it is
+	return in
+}
+
+// request is what the coder is given behind the record of an earlier job, without what that
+// tells: what was asked for then, and how people were told of its end.
+func (p *proposing) request(earlier contextstore.View) string {
+	in := p.input()
+	j, err := approval.Read(earlier.Dir)
+	if err != nil || in.UserText == "" {
+		return p.o.Chat.Request
+	}
+	in.Context.RecentTurns = slices.DeleteFunc(in.Context.RecentTurns, func(t contract.Turn) bool {
+		return strings.HasPrefix(t.Text, "<notice>") && strings.Contains(t.Text, j.Job) || t.Role == llm.RoleUser && strings.HasPrefix(t.Text, strings.TrimSuffix(j.Title, "…"))
+	})
+	raw, err := jsonl.Marshal(in)
+	if err != nil {
+		return p.o.Chat.Request
+	}
+	return string(raw)
 }
 
 // clean masks secrets and data of people.

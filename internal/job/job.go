@@ -276,7 +276,10 @@ func (r *Runner) summary(c *contextstore.Context, res *Result) string {
 			end = text
 		}
 	}
-	return res.Job.Left(end)
+	if res.Job.State.Status == approval.Denied {
+		end = "" // which the record says in its language
+	}
+	return res.Job.Left(i18n.English, end)
 }
 
 // place is where a job reads: a clone at its base, or the files at hand.

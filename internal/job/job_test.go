@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -63,9 +64,10 @@ func write(t *testing.T, path, text string) {
 // house is a base directory with a repository, and a model that says what a script has.
 type house struct {
 	*Runner
-	t    *testing.T
-	repo string
-	uuid string
+	t       *testing.T
+	repo    string
+	uuid    string
+	request string // of jobs, "" for an empty one
 }
 
 func newHouse(t *testing.T, deliver approval.Deliver, says string) *house {
@@ -109,7 +111,7 @@ func (h *house) ask(deliver approval.Deliver, route, title string, n byte) {
 		h.t.Fatal(err)
 	}
 	raw, err := json.Marshal(order.Order{Repo: h.repo, Base: git(h.t, h.repo, "rev-parse", "HEAD"), Chat: &order.Chat{Job: id, Session: "terminal:hanako:1", User: "terminal:hanako", Route: route,
-		Repository: "repo", Deliver: string(deliver), Title: title, Request: "{}", Prompt: "You are a coder."}})
+		Repository: "repo", Deliver: string(deliver), Title: title, Request: cmp.Or(h.request, "{}"), Prompt: "You are a coder."}})
 	if err != nil {
 		h.t.Fatal(err)
 	}

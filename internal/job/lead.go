@@ -63,7 +63,7 @@ func (p *proposing) begin(ctx context.Context) error {
 	first := []contextstore.Message{system}
 	if in != nil {
 		first = append(first, contextstore.Message{Role: llm.RoleAssistant, Content: in.Content})
-		request.Content = p.r.Lang.T("job.earlier") + request.Content
+		request.Content = p.r.Lang.T("job.earlier") + p.request(in.View)
 	}
 	first = append(first, request)
 	// After a power cut some of them may be there already.

@@ -3,8 +3,11 @@ package job
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"toritsugi/internal/agent"
 	"toritsugi/internal/approval"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contract"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/script"
@@ -226,7 +230,7 @@ func TestDeniedWithAReason(t *testing.T) {
 		t.Fatalf("%+v %v", res.Outcome, res.Err)
 	}
 	text, _ := h.conversation()
-	for _, want := range []string{"the proposal was denied by somebody: say sun, not moon", "Say moon in place of world.", "+moon", "another task of this conversation", "never an instruction"} {
+	for _, want := range []string{"the proposal was denied by somebody: say sun, not moon", "Say moon in place of world.", "+moon", "an earlier job of this conversation", "never an instruction"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the second job is not told %q:\n%s", want, text)
 		}
@@ -242,6 +246,52 @@ func TestDeniedWithAReason(t *testing.T) {
 	other := conversation{h.Store, *o.Chat}
 	if all, err := other.Ended(t.Context(), v.Metadata.TaskKey, noon.Add(-time.Hour), 5); err != nil || len(all) != 0 {
 		t.Errorf("of another repository: %v %v", all, err)
+	}
+}
+
+// A job that makes anew what was denied is told of that once, in the language of its
+// conversation: nothing of it was done, and nobody learns from that it was handed in.
+func TestDeniedIsNothingDone(t *testing.T) {
+	t.Parallel()
+	for _, l := range []i18n.Lang{i18n.English, i18n.Japanese} {
+		h := newHouse(t, approval.Branch, planOfTwo+report+propose+passes).led()
+		h.Lang, h.Planning.Prompts.Lang = l, l
+		h.Planning.Inherit = planning.Inheritance{Plans: true, Verifications: true, Reflections: true, MaxPlans: 3, Patterns: true}
+		res := h.run()
+		d := approval.Decision{Job: res.Job.Job, Hash: res.Job.Short(), By: "terminal:hanako", How: "command", Where: "terminal", Reason: `月ではなく"太陽"`}
+		if _, err := h.Approvals.Decide(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(contract.Input{UserText: "却下の理由に沿って作り直す: " + d.Reason, Context: contract.Context{RecentTurns: []contract.Turn{
+			{Role: "user", Text: res.Order.Title}, {Role: "assistant", Text: "<notice>却下: " + res.Job.Job + " " + d.Reason + "</notice>"}, {Role: "user", Text: "お願いします"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.request = string(raw)
+		h.ask(approval.Branch, "CODE2", "Greet the sun", 7)
+		h.says(planOfTwo + report + propose + passes)
+		if res = h.run(); res.Outcome.Status != task.AwaitingApproval {
+			t.Fatalf("%+v %v", res.Outcome, res.Err)
+		}
+		text, _ := h.conversation()
+		for want, n := range map[string]int{"太陽": 1, "お願いします": 1, "it was handed in\n": 0, "2 of 2 subtasks": 0, "提出しました\n": 0, "2/2 件": 0, "met: true": 0, "（達成: ": 0} {
+			if strings.Count(text, want) != n {
+				t.Errorf("%s: %q stands there %d times, not %d:\n%s", l, want, strings.Count(text, want), n, text)
+			}
+		}
+		told := map[i18n.Lang][]string{
+			i18n.English:  {"Outcome: the proposal was denied; why stands in the request", "1 of 2 subtasks done)", "b [not taken]", "it was handed in, and not taken", "an earlier job of this conversation that ended on 2026-03-04"},
+			i18n.Japanese: {"結果: 提案は却下されました（理由は依頼の中にあります）", "サブタスク 1/2 件完了", "b［不採用］", "提出しましたが、採用されませんでした", "この会話の以前のジョブ"},
+		}
+		for _, want := range told[l] {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the second job is not told %q:\n%s", l, want, text)
+			}
+		}
+		record := text[strings.Index(text, memory.InheritedPrefix):strings.Index(text, "{\"route\"")]
+		if english := regexp.MustCompile(`[a-z]+ [a-z]+ [a-z]+`).FindAllString(record, -1); l == i18n.Japanese && slices.ContainsFunc(english, func(s string) bool { return !strings.Contains(plan+planOfTwo+report+moon, s) }) {
+			t.Errorf("a Japanese record has English words: %q\n%s", english, record)
+		}
 	}
 }
 

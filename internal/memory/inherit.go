@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
 
@@ -58,6 +60,10 @@ type InheritanceReader struct {
 	Now   func() time.Time
 	Log   *slog.Logger
 	Count func(string) int // tokens of a text; nil for four bytes each
+	Lang  i18n.Lang        // of what is said of it where it is of another task, see Of
+	// Told gives what a run left as it is told in place of its final summary, "" for that;
+	// nil tells that of each run.
+	Told func(contextstore.View) string
 	// Plans gives what planning mode adds to the final summary (inherit §10.8), out
 	// of at most MaxAncestors runs of one task, the one whose summary is taken over
 	// first, then the others, the latest first; used says which of them it took
@@ -83,6 +89,8 @@ type Inherited struct {
 	Session     bool              `json:"session,omitempty"`  // it is another task of the same conversation
 	LeftOut     []string          `json:"left_out,omitempty"` // what there was no room for
 	Plans       []string          `json:"plans,omitempty"`    // the runs whose planning is taken over
+
+	lang i18n.Lang
 
 	// Content is the assistant message that goes before the request.
 	Content string `json:"-"`
@@ -240,10 +248,14 @@ func (h *InheritanceReader) from(ctx context.Context, v contextstore.View, runs 
 		h.unusable(v, err)
 		return nil
 	}
-	in := &Inherited{UUID: v.Metadata.UUID, Key: v.Metadata.TaskKey, Status: v.Status(), CompletedAt: v.State.CompletedAt, Session: h.Of != nil, View: v}
+	in := &Inherited{UUID: v.Metadata.UUID, Key: v.Metadata.TaskKey, Status: v.Status(), CompletedAt: v.State.CompletedAt, Session: h.Of != nil, lang: h.Lang, View: v}
 	parts := Parts{}
 	if s != nil {
-		parts.Final = h.words(v.Metadata)(s.Summary)
+		told := s.Summary
+		if h.Told != nil {
+			told = cmp.Or(h.Told(v), told)
+		}
+		parts.Final = h.words(v.Metadata)(told)
 	}
 	if parts.Final == "" {
 		h.Log.Warn("An earlier run left no final summary: the run begins without it", "earlier", in.UUID)

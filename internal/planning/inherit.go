@@ -12,6 +12,7 @@ import (
 
 	"toritsugi/internal/checks"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/memory"
 )
 
@@ -21,9 +22,13 @@ type Inheritance struct {
 	Plans         bool // the plans alone: what was done stays while anything is inherited
 	Verifications bool
 	Reflections   bool
-	MaxPlans      int    // how many earlier plans are looked at, the latest first
-	Patterns      bool   // what worked is named, and not only what failed
-	Hands         string // the tool that hands the work in, of whose calls nothing is learned; "" for none
+	MaxPlans      int       // how many earlier plans are looked at, the latest first
+	Patterns      bool      // what worked is named, and not only what failed
+	Hands         string    // the tool that hands the work in, of whose calls nothing is learned; "" for none
+	Lang          i18n.Lang // of what is told of them
+	// Refused reports whether what a run handed in was not taken, by its directory; nil where
+	// nothing is handed in.
+	Refused func(dir string) bool
 	// File is HistoryFile's answer for a run.
 	File func(uuid string) string
 	// Warn hears of what cannot be read and is passed over; may be nil.
@@ -38,8 +43,10 @@ type EarlierRuns struct {
 
 	// Commit is where the work of the latest run that planned ended, Held whether
 	// the work of this run starts from there.
-	Commit string `json:"commit,omitempty"`
-	Held   bool   `json:"held,omitempty"`
+	Commit string    `json:"commit,omitempty"`
+	Held   bool      `json:"held,omitempty"`
+	Lang   i18n.Lang `json:"-"` // that it is told in
+
 	// Hidden is set where the earlier plan does not stand in the conversation:
 	// there was no room for it.
 	Hidden bool `json:"hidden,omitempty"`
@@ -51,6 +58,9 @@ type EarlierRun struct {
 	Subtasks []EarlierSubtask `json:"subtasks,omitempty"` // of its plan, in their order
 	Lessons  []Lesson         `json:"lessons,omitempty"`
 }
+
+// refused is the Status of an EarlierSubtask whose work was handed in and not taken.
+const refused = "refused"
 
 // EarlierSubtask is a subtask of an earlier plan and what became of it.
 type EarlierSubtask struct {
@@ -66,7 +76,7 @@ type EarlierSubtask struct {
 // recovery, lesson (in the model's own words), plan change, plan change that worked,
 // reflection, verification, open, resolved, criterion, placeholder and work added.
 type Lesson struct {
-	Kind string `json:"kind"` // as the model is told it
+	Kind string `json:"kind"`
 	Text string `json:"text"`
 }
 
@@ -81,7 +91,7 @@ const (
 // damaged is passed over. used are those of the runs that it took anything from.
 // It reads each file once.
 func ReadEarlierRuns(ctx context.Context, runs []memory.Ancestor, o Inheritance) (p *EarlierRuns, used []memory.Ancestor) {
-	p = &EarlierRuns{}
+	p = &EarlierRuns{Lang: o.Lang}
 	seen := map[string]bool{}
 	for _, a := range runs {
 		r := &earlierReader{Inheritance: o, clean: a.Words, seen: seen, run: EarlierRun{UUID: a.Metadata.UUID}}
@@ -91,7 +101,8 @@ func ReadEarlierRuns(ctx context.Context, runs []memory.Ancestor, o Inheritance)
 			}
 		}
 		warn(ReadHistory(ctx, a.Dir, o.File(r.run.UUID), r.take, warn))
-		if o.Verifications {
+		r.refused = o.Refused != nil && o.Refused(a.Dir)
+		if o.Verifications && !r.refused { // what was passed then is not there
 			r.verified()
 		}
 		if r.plan != nil && o.MaxPlans > 0 && (o.Plans || o.Verifications || o.Reflections) {
@@ -126,6 +137,7 @@ type earlierReader struct {
 
 	plan    *Plan
 	entries []Entry
+	refused bool // see Inheritance
 }
 
 func (r *earlierReader) take(e Entry) bool {
@@ -169,11 +181,11 @@ func (r *earlierReader) verified() {
 			issues = "open"
 		}
 		r.seen["a verification"] = true
-		r.note("verification", fmt.Sprint(r.run.UUID, i), fmt.Sprintf("run %.8s, passed: %t", r.run.UUID, v.Passed))
+		r.note("verification", fmt.Sprint(r.run.UUID, i), r.Lang.T("planning.past_round", contextstore.Short(r.run.UUID), v.Passed))
 		r.noteEach(issues, "issue ", v.Issues)
 		for _, c := range v.Criteria[:min(len(v.Criteria), pastList)] {
 			name := r.text(c.Criterion)
-			r.note("criterion", "criterion "+name, fmt.Sprintf("%s (met: %t) %s", name, c.Met, r.text(c.Evidence)))
+			r.note("criterion", "criterion "+name, r.Lang.T("planning.past_met", name, c.Met, r.text(c.Evidence)))
 		}
 		r.noteEach("placeholder", "place ", v.Placeholder.Locations)
 		for _, a := range v.Additional[:min(len(v.Additional), pastList)] {
@@ -233,29 +245,38 @@ func (r *earlierReader) planned(a memory.Ancestor) {
 		s := EarlierSubtask{ID: r.text(id), Description: r.text(t.Description)}
 		how, kind := "", ""
 		if len(t.Dependencies) > 0 {
-			how = " (after " + r.text(strings.Join(t.Dependencies, ", ")) + ")"
+			how = r.Lang.T("planning.past_after", r.text(strings.Join(t.Dependencies, ", ")))
 		}
+		handed := false
 		if end := ends[id]; end != nil {
-			s.Status, s.Summary = end.Status, r.text(end.Summary)
+			s.Status, s.Summary, handed = end.Status, r.text(end.Summary), end.Summary == i18n.Recorded("handed_in")
+		}
+		if handed && r.refused {
+			s.Status, s.Summary = refused, i18n.Recorded("handed_back")
 		}
 		if t.Complexity != "" && took[id] > 0 {
-			how += fmt.Sprintf(" (estimated %s, took %d messages)", r.text(t.Complexity), took[id])
+			how += r.Lang.T("planning.past_took", r.text(t.Complexity), took[id])
 		}
-		s.Line = strings.TrimSuffix(fmt.Sprintf("%s [%s]%s: %s → %s", s.ID, cmp.Or(s.Status, "not done"), how, s.Description, s.Summary), " → ")
+		ended := s.Status
+		switch ended {
+		case "", Done, Failed, Blocked, Skipped, refused:
+			ended = r.Lang.T("planning.past_" + cmp.Or(ended, "open"))
+		}
+		s.Line = strings.TrimSuffix(r.Lang.T("planning.past_step", s.ID, ended, how, s.Description)+" → "+r.Lang.Translate(s.Summary), " → ")
 		switch s.Status {
 		case Done:
-			if done++; r.Patterns {
+			if done++; r.Patterns && !handed { // which tells nothing to learn
 				kind = "done"
 			}
 		case Failed, Blocked:
 			kind = "avoid"
 		}
 		if r.run.Subtasks = append(r.run.Subtasks, s); s.Status != "" {
-			r.note(kind, "subtask "+s.Description, strings.TrimPrefix(s.Line, s.ID+" ")) // an id of that plan may be one of this
+			r.note(kind, "subtask "+s.Description, strings.TrimSpace(strings.TrimPrefix(s.Line, s.ID))) // an id of that plan may be one of this
 		}
 	}
-	r.note("plan", r.run.UUID, strings.TrimSpace(fmt.Sprintf("%s (run %.8s, %s on %s: %d of %d subtasks done)", r.text(r.plan.Goal.MainObjective),
-		r.run.UUID, a.Status(), a.State.CompletedAt.UTC().Format("2006-01-02"), done, len(r.run.Subtasks))))
+	r.note("plan", r.run.UUID, strings.TrimSpace(r.Lang.T("planning.past_whole", r.text(r.plan.Goal.MainObjective), contextstore.Short(r.run.UUID),
+		r.Lang.T("planning.past_"+string(a.Status())), a.State.CompletedAt.UTC().Format("2006-01-02"), done, len(r.run.Subtasks))))
 }
 
 // called notes which calls of tools worked, which failed, and what worked then
@@ -291,7 +312,7 @@ func (r *earlierReader) called(ctx context.Context, dir string) error {
 		calls = latest(append(calls, c), pastKept)
 		return true
 	})
-	const then = "; then worked: "
+	then := r.Lang.T("planning.past_then")
 	next, nextOf, ok := "", map[string]string{}, map[string]int{} // that worked after the call at hand: any, of a tool, how often
 	for _, c := range slices.Backward(calls) {
 		switch {

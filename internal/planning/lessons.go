@@ -55,7 +55,7 @@ func (p *EarlierRuns) told(each int, kinds ...string) (all []string) {
 		for _, r := range p.Runs {
 			for _, l := range r.Lessons {
 				if l.Kind == kind {
-					some = append(some, kind+": "+l.Text)
+					some = append(some, p.Lang.T("planning.lesson_"+kind)+": "+l.Text)
 				}
 			}
 		}
@@ -106,10 +106,10 @@ func (p *EarlierRuns) Sections() memory.Sections {
 		}
 	}
 	s := memory.Sections{
-		Plan: section("Previous Plan Summary", whole), Outline: section("Previous Plan Summary", open),
-		Tools:    section("Execution History", p.told(6, "worked", "avoid", "recovery", "plan change that worked", "plan change")),
-		Verified: section("Verification History", p.told(pastList, "verification", "open", "resolved", "criterion", "placeholder", "work added")),
-		Advice:   section("Recommendations for Current Processing", p.told(3, "worked", "avoid", "lesson", "open")),
+		Plan: p.section("plan", whole), Outline: p.section("plan", open),
+		Tools:    p.section("tools", p.told(6, "worked", "avoid", "recovery", "plan change that worked", "plan change")),
+		Verified: p.section("verified", p.told(pastList, "verification", "open", "resolved", "criterion", "placeholder", "work added")),
+		Advice:   p.section("advice", p.told(3, "worked", "avoid", "lesson", "open")),
 	}
 	if len(p.Runs) > 1 {
 		q := *p
@@ -121,11 +121,11 @@ func (p *EarlierRuns) Sections() memory.Sections {
 }
 
 // section writes a heading and lines; nothing where there are no lines.
-func section(heading string, lines []string) string {
+func (p *EarlierRuns) section(name string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "## " + heading + "\n- " + strings.Join(lines, "\n- ")
+	return "## " + p.Lang.T("planning.past_"+name) + "\n- " + strings.Join(lines, "\n- ")
 }
 
 // same reports whether two texts describe one thing.
