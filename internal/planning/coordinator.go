@@ -242,15 +242,20 @@ func (co *Coordinator) block() {
 	}
 }
 
-// pending are the subtasks that did not end, in their order.
-func (co *Coordinator) pending() (all []Subtask) {
+// subtasks are those of the plan that ended in a way that is wanted, in their order; the status
+// of an open one is "".
+func (co *Coordinator) subtasks(wanted func(status string) bool) (all []Subtask) {
 	for _, id := range co.order {
-		if _, over := co.s.Results[id]; !over {
-			t, _ := co.plan.Subtask(id)
+		if t, _ := co.plan.Subtask(id); wanted(co.s.Results[id].Status) {
 			all = append(all, t)
 		}
 	}
 	return all
+}
+
+// pending are the subtasks that did not end.
+func (co *Coordinator) pending() []Subtask {
+	return co.subtasks(func(status string) bool { return status == "" })
 }
 
 func (co *Coordinator) left() int { return len(co.pending()) }
@@ -258,26 +263,14 @@ func (co *Coordinator) left() int { return len(co.pending()) }
 // parts are the subtasks that are done and those that are open or did not end
 // well; those that are not needed are in neither.
 func (co *Coordinator) parts() (done, open []Subtask) {
-	for _, id := range co.order {
-		t, _ := co.plan.Subtask(id)
-		switch co.s.Results[id].Status {
-		case Done:
-			done = append(done, t)
-		case Skipped:
-		default:
-			open = append(open, t)
-		}
-	}
-	return done, open
+	return co.subtasks(func(status string) bool { return status == Done }), co.subtasks(func(status string) bool { return status != Done && status != Skipped })
 }
 
 // done are the ids of the subtasks that are done.
 func (co *Coordinator) done() map[string]bool {
 	done := map[string]bool{}
 	for id, r := range co.s.Results {
-		if r.Status == Done {
-			done[id] = true
-		}
+		done[id] = r.Status == Done
 	}
 	return done
 }

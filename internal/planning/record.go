@@ -166,25 +166,14 @@ func (e *Entry) parts() []part {
 	}
 }
 
-// payload is the one part that e holds.
-func (e *Entry) payload() (part, error) {
-	held := slices.DeleteFunc(e.parts(), func(p part) bool { return !p.held })
-	switch {
-	case len(held) != 1:
-		return part{}, fmt.Errorf("an entry of the planning history holds %d payloads, not one", len(held))
-	case e.Type != "" && e.Type != held[0].kind:
-		return part{}, fmt.Errorf("an entry of type %s holds a payload of type %s", e.Type, held[0].kind)
-	}
-	return held[0], nil
-}
-
 // MarshalJSON writes the line: type, timestamp, issue_id, task_uuid, the fields
 // of the payload, seq (plan §2.2).
 func (e Entry) MarshalJSON() ([]byte, error) {
-	p, err := e.payload()
-	if err != nil {
-		return nil, err
+	held := slices.DeleteFunc(e.parts(), func(p part) bool { return !p.held })
+	if len(held) != 1 || e.Type != "" && e.Type != held[0].kind {
+		return nil, fmt.Errorf("an entry of the planning history, type %q, holds %d payloads, not its one", e.Type, len(held))
 	}
+	p := held[0]
 	head, err := jsonl.Marshal(struct {
 		Type      string            `json:"type"`
 		Timestamp contextstore.Time `json:"timestamp"`

@@ -233,35 +233,28 @@ func provenBy(command string) (all []string) {
 	if err != nil || len(file.Stmts) == 0 {
 		return nil
 	}
-	if len(file.Stmts) == 1 {
+	last := file.Stmts[len(file.Stmts)-1]
+	if joined, ok := last.Cmd.(*syntax.BinaryCmd); len(file.Stmts) == 1 && !last.Negated && !last.Background && (!ok || joined.Op != syntax.OrStmt) {
 		all = append(all, command)
 	}
-	var add func(s *syntax.Stmt)
-	add = func(s *syntax.Stmt) {
+	for ended := []*syntax.Stmt{last}; len(ended) > 0; ended = ended[1:] {
+		s := ended[0]
 		if s.Negated || s.Background {
-			return
+			continue
 		}
-		if joined, ok := s.Cmd.(*syntax.BinaryCmd); ok {
-			switch joined.Op {
+		switch c := s.Cmd.(type) {
+		case *syntax.BinaryCmd:
+			switch c.Op {
 			case syntax.AndStmt:
-				add(joined.X)
-				add(joined.Y)
+				ended = append(ended, c.X, c.Y)
 			case syntax.Pipe, syntax.PipeAll:
-				add(joined.X)
+				ended = append(ended, c.X)
 			}
-			return
+		case *syntax.CallExpr:
+			if len(c.Args) > 1 && c.Args[0].Lit() != "cd" {
+				all = appendNew(all, command[c.Pos().Offset():c.End().Offset()])
+			}
 		}
-		call, ok := s.Cmd.(*syntax.CallExpr)
-		if !ok || len(call.Args) < 2 || call.Args[0].Lit() == "cd" {
-			return
-		}
-		if part := command[call.Pos().Offset():call.End().Offset()]; part != command {
-			all = append(all, part)
-		}
-	}
-	add(file.Stmts[len(file.Stmts)-1])
-	if joined, ok := file.Stmts[0].Cmd.(*syntax.BinaryCmd); ok && joined.Op == syntax.OrStmt || file.Stmts[0].Negated || file.Stmts[0].Background {
-		return slices.DeleteFunc(all, func(c string) bool { return c == command })
 	}
 	return all
 }

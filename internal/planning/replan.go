@@ -82,12 +82,6 @@ func (c Counts) Done(action string) Counts {
 	return c
 }
 
-// IsZero reports whether nothing is counted, also where a map is there and empty.
-func (c Counts) IsZero() bool {
-	n := c.Total + c.Clarifications + c.Partials + c.Revisions + c.Regenerations + c.Redecompositions + c.Restarts
-	return n+len(c.Retries)+len(c.Triggers) == 0
-}
-
 func (c Counts) clone() Counts {
 	c.Retries, c.Triggers = maps.Collect(maps.All(c.Retries)), maps.Collect(maps.All(c.Triggers))
 	return c

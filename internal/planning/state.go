@@ -94,7 +94,7 @@ type state struct {
 
 	Revisions int    `json:"revisions,omitempty"` // that reflections asked for
 	Replanned bool   `json:"replanned,omitempty"` // the revision that comes next follows from a replan decision, which has limits of its own
-	Counts    Counts `json:"replans,omitzero"`    // of replan decisions
+	Counts    Counts `json:"replans"`             // of replan decisions
 	Told      string `json:"told,omitempty"`      // what the model is to be told with what it is asked next, or by itself
 
 	Rounds int         `json:"rounds,omitempty"` // of verification
