@@ -74,7 +74,7 @@ func approvalTexts() map[string]text {
 		"approval.denied_stale":         {"the proposal was denied: the files are not what they were when it was made", "提案の後でファイルが変わったため、提案は却下になりました"},
 		"approval.left_denied":          {"the proposal was denied by somebody", "提案は却下されました"},
 		"approval.left_denied_for":      {"the proposal was denied by somebody: %s", "提案は却下されました: %s"},
-		"approval.left_denied_why":      {"the proposal was denied; why stands in the request", "提案は却下されました（理由は依頼の中にあります）"},
+		"approval.left_denied_why":      {"the proposal was denied; why stands in the request below", "提案は却下されました（理由は下の依頼にあります）"},
 		"approval.left_task":            {"Task: %s (job %s)", "依頼: %s（ジョブ %s）"},
 		"approval.left_outcome":         {"Outcome: %s", "結果: %s"},
 		"approval.left_plan":            {"What was proposed: %s", "提案した内容: %s"},

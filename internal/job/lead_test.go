@@ -280,8 +280,8 @@ func TestDeniedIsNothingDone(t *testing.T) {
 			}
 		}
 		told := map[i18n.Lang][]string{
-			i18n.English:  {"Outcome: the proposal was denied; why stands in the request", "1 of 2 subtasks done)", "b [not taken]", "it was handed in, and not taken", "an earlier job of this conversation that ended on 2026-03-04"},
-			i18n.Japanese: {"結果: 提案は却下されました（理由は依頼の中にあります）", "サブタスク 1/2 件完了", "b［不採用］", "提出しましたが、採用されませんでした", "この会話の以前のジョブ"},
+			i18n.English:  {"Outcome: the proposal was denied; why stands in the request below", "1 of 2 subtasks done)", "b [not taken]", "it was handed in, and not taken", "an earlier job of this conversation that ended on 2026-03-04"},
+			i18n.Japanese: {"結果: 提案は却下されました（理由は下の依頼にあります）", "サブタスク 1/2 件完了", "b［不採用］", "提出しましたが、採用されませんでした", "この会話の以前のジョブ"},
 		}
 		for _, want := range told[l] {
 			if !strings.Contains(text, want) {

@@ -10,6 +10,9 @@ import (
 // hunkHead is the head of a hunk: where it begins before and after, and what stands behind.
 var hunkHead = lazyregexp.New(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)`)
 
+// fileHead is where the hunks of a file begin.
+var fileHead = lazyregexp.New(`(?m)^--- .*\n\+\+\+ .*\n@@ -`)
+
 // Recounted is a patch with the counts of its hunks as their lines have it, as git apply
 // --recount takes them: models miscount. A patch whose counts are right is returned as it
 // is. Empty lines behind a hunk, which no count tells from lines of context, are left out.
@@ -17,7 +20,7 @@ func Recounted(raw []byte) []byte {
 	if len(raw) > MaxPatch {
 		return raw
 	}
-	if _, err := ParsePatch(raw); err == nil {
+	if p, err := ParsePatch(raw); err == nil && len(fileHead().FindAll(raw, -1)) <= len(p.Files) { // else a hunk counts the next file's head in
 		return raw
 	}
 	lines := bytes.SplitAfter(raw, []byte("\n"))

@@ -10,6 +10,7 @@ func TestRecounted(t *testing.T) {
 		"right":           {goodPatch, goodPatch},
 		"too many":        {"--- a/a\n+++ b/a\n@@ -1,9 +1,9 @@ func x\n hello\n+more\n", "--- a/a\n+++ b/a\n@@ -1 +1,2 @@ func x\n hello\n+more\n"},
 		"of two files":    {"--- a/a\n+++ b/a\n@@ -1,1 +1,1 @@\n hello\n+more\n" + second, "--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n hello\n+more\n" + second},
+		"a head counted":  {"--- a/a\n+++ b/a\n@@ -1,2 +1,3 @@\n hello\n+more\n" + second, "--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n hello\n+more\n" + second},
 		"blank between":   {"--- a/a\n+++ b/a\n@@ -1,7 +1,7 @@\n hello\n+more\n\n" + second, "--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n hello\n+more\n" + second},
 		"blank context":   {"--- a/a\n+++ b/a\n@@ -1,7 +1,7 @@\n hello\n\n+more\n", "--- a/a\n+++ b/a\n@@ -1,2 +1,3 @@\n hello\n\n+more\n"},
 		"new file":        {"--- /dev/null\n+++ b/a\n@@ -0,0 +1,7 @@\n+a\n+b\n", "--- /dev/null\n+++ b/a\n@@ -0,0 +1,2 @@\n+a\n+b\n"},
