@@ -229,6 +229,9 @@ func TestExtend(t *testing.T) {
 	if s, _ := got.Subtask("a"); s.Description != "do a\nagain in one line" {
 		t.Errorf("the open one says %q", s.Description)
 	}
+	if again := p.Extend([]Action{{TaskID: "a", Purpose: "do a"}}, map[string]bool{"a": true}, 9, ""); len(again.Decomposition.Subtasks) != 3 {
+		t.Errorf("what is done is not done again: %v", again.Actions.ExecutionOrder)
+	}
 	if s, _ := p.Subtask("a"); len(p.Decomposition.Subtasks) != 2 || s.Description != "do a" {
 		t.Error("the plan itself was changed")
 	}

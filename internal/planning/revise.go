@@ -236,35 +236,32 @@ func (p *Plan) Replace(next Plan, done map[string]bool, most int) (Plan, error) 
 // id where theirs is that of a subtask that is done. What says neither what it is
 // for nor what comes of it is left out.
 func (p *Plan) Extend(actions []Action, done map[string]bool, room int, like string) Plan {
-	next := p.clone()
-	next.Actions.ExecutionOrder = next.Order()
+	e := edit{Plan: p.clone(), done: done}
+	e.Actions.ExecutionOrder = p.Order()
 	names := map[string]string{}
 	for _, a := range actions[:min(len(actions), maxEntries)] {
 		text := strings.TrimSpace(a.Purpose + "\n" + a.ExpectedOutcome)
-		if text == "" {
-			continue
-		}
 		id, named := names[a.TaskID]
 		if !named {
-			if id = a.TaskID; id == "" || p.index(id) >= 0 && done[id] {
-				id = next.freeID(cmp.Or(id, like), nil)
-			}
-			if a.TaskID != "" {
-				names[a.TaskID] = id
-			}
+			id = a.TaskID
 		}
-		all := &next.Decomposition.Subtasks
-		if i := next.index(id); i >= 0 {
-			if says := &(*all)[i].Description; !strings.Contains(*says, line(text)) {
-				*says += "\n" + line(text)
-			}
+		t, known := e.Subtask(id)
+		if open := known && !done[id]; text == "" || open && strings.Contains(t.Description, line(text)) {
 			continue
+		} else if open {
+			e.change(Change{Type: "modify", ID: id, Details: line(text)})
+			continue
+		}
+		if known || id == "" {
+			id = e.freeID(cmp.Or(id, like), nil)
 		}
 		if room--; room < 0 {
 			break
 		}
-		*all = append(*all, Subtask{ID: id, Description: text, Dependencies: []string{}})
-		next.Actions.ExecutionOrder = append(next.Actions.ExecutionOrder, id)
+		if a.TaskID != "" {
+			names[a.TaskID] = id
+		}
+		e.change(Change{Type: "add", Subtask: &Subtask{ID: id, Description: text, Dependencies: []string{}}})
 	}
-	return next
+	return e.Plan
 }
