@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -119,15 +120,26 @@ func objectAt(text string, at int) (raw json.RawMessage, end int) {
 	return nil, end
 }
 
+// forms are the objects of plan §3 and the calls that they stand for: by the phase that they name,
+// or fields that they have together.
+var forms = []struct {
+	phase, tool string
+	fields      []string
+}{
+	{PhasePlanning, ToolPlan, []string{"task_decomposition", "subtasks"}},
+	{PhaseVerification, ToolVerify, []string{"verification_passed"}},
+	{PhaseReplan, ToolReplan, []string{"replan_decision"}},
+	{PhaseReflection, ToolReflect, []string{"reflection", "plan_revision", "changes"}},
+	{PhaseCompletion, ToolReport, []string{"done comment", "done summary"}},
+	{PhaseExecution, ToolReport, []string{"task_id status", "status summary"}},
+}
+
 // callsOf are the calls that an object of plan §3 stands for, also where it is
 // wrapped in another one.
 func callsOf(raw json.RawMessage, depth int) []llm.ToolCall {
 	var f fields
 	if json.Unmarshal(raw, &f) != nil || len(f) == 0 || f["call_tool"] != nil {
 		return nil
-	}
-	call := func(name string) []llm.ToolCall {
-		return []llm.ToolCall{{Name: name, Arguments: string(raw)}}
 	}
 	if name := f.text("name"); IsTool(name) && len(f["arguments"]) > 0 { // the call itself
 		args := f.text("arguments")
@@ -136,27 +148,13 @@ func callsOf(raw json.RawMessage, depth int) []llm.ToolCall {
 		}
 		return []llm.ToolCall{{Name: name, Arguments: args}}
 	}
-	has := func(names ...string) bool {
-		for _, n := range names {
-			if f[n] == nil {
-				return false
-			}
+	phase := strings.ToLower(f.text("phase"))
+	for _, form := range forms {
+		if phase == form.phase || slices.ContainsFunc(form.fields, func(names string) bool {
+			return !slices.ContainsFunc(strings.Fields(names), func(name string) bool { return f[name] == nil })
+		}) {
+			return []llm.ToolCall{{Name: form.tool, Arguments: string(raw)}}
 		}
-		return true
-	}
-	switch phase := strings.ToLower(f.text("phase")); {
-	case phase == PhasePlanning, has("task_decomposition"), has("subtasks"):
-		return call(ToolPlan)
-	case phase == PhaseVerification, has("verification_passed"):
-		return call(ToolVerify)
-	case phase == PhaseReplan, has("replan_decision"):
-		return call(ToolReplan)
-	case phase == PhaseReflection, has("reflection"), has("plan_revision"), has("changes"):
-		return call(ToolReflect)
-	case phase == PhaseCompletion, has("done", "comment"), has("done", "summary"):
-		return call(ToolReport)
-	case phase == PhaseExecution, has("task_id", "status"), has("status", "summary"):
-		return call(ToolReport)
 	}
 	for _, inner := range f {
 		if len(f) == 1 && depth == 0 {
@@ -176,6 +174,10 @@ type report struct {
 	Failed   []string    `json:"-"` // subtasks that this names as failed
 }
 
+// ends are the words for how a subtask ended.
+var ends = map[string]string{Done: Done, "completed": Done, "complete": Done, "success": Done, "finished": Done, "完了": Done,
+	Failed: Failed, "failure": Failed, "error": Failed, "失敗": Failed, Blocked: Blocked, Skipped: Skipped}
+
 // readReport reads a report, in either form.
 func readReport(call contextstore.ToolCall) (r report, err error) {
 	var c Completion
@@ -191,14 +193,7 @@ func readReport(call contextstore.ToolCall) (r report, err error) {
 		}
 		return r, nil
 	}
-	r.Status = strings.ToLower(strings.TrimSpace(r.Status))
-	switch r.Status {
-	case Done, "completed", "complete", "success", "finished", "完了":
-		r.Status = Done
-	case Failed, "failure", "error", "失敗":
-		r.Status = Failed
-	case Blocked, Skipped:
-	default:
+	if r.Status = ends[strings.ToLower(strings.TrimSpace(r.Status))]; r.Status == "" {
 		return r, refusal("%s", cmp.Or(problem, "status: expected done, failed, blocked or skipped"))
 	}
 	r.Summary = cmp.Or(r.Summary, r.Comment)

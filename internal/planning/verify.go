@@ -3,7 +3,6 @@ package planning
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -242,32 +241,29 @@ const (
 // judged takes the model's verification.
 func (co *Coordinator) judged(c contextstore.ToolCall) error {
 	s := &co.s
-	var v Verification
-	var g struct { // what it says at all
+	given, err := read[struct {
+		Verification
 		Verdict *bool `json:"verification_passed"`
-		Met     []struct {
+		Judged  []struct {
+			Criterion
 			Met *bool `json:"met"`
 		} `json:"criteria"`
-	}
-	args, err := read[json.RawMessage](c, s.Tried > 0)
-	if err == nil {
-		err = errors.Join(decodeLoosely(args, &v), decodeLoosely(args, &g))
-	}
-	if err == nil && g.Verdict == nil {
+	}](c, s.Tried > 0)
+	if err == nil && given.Verdict == nil {
 		err = refusal("verification_passed is missing")
 	}
 	if err != nil {
 		return err
 	}
+	v := given.Verification
 	if !isMessage(s.Said) { // also with what is refused, and given again without
 		s.says(v.Comment)
 	}
-	for i := range min(len(v.Criteria), len(g.Met)) {
-		if g.Met[i].Met == nil { // then the verdict says so
-			v.Criteria[i].Met = v.Passed
-		}
+	v.Phase, v.Passed, v.Issues = PhaseVerification, *given.Verdict, slices.DeleteFunc(v.Issues, saysNothing)
+	for _, j := range given.Judged {
+		j.Criterion.Met = *cmp.Or(j.Met, given.Verdict) // the verdict says so of what it does not
+		v.Criteria = append(v.Criteria, j.Criterion)
 	}
-	v.Phase, v.Issues = PhaseVerification, slices.DeleteFunc(v.Issues, saysNothing)
 	if !v.Passed && v.nameless() && s.Tried < maxTries {
 		return refusal("%s", co.prompts.word("verification_passed is false; say in issues_found, criteria or additional_actions what is missing", "verification_passedがfalseです。足りないものをissues_found、criteria、additional_actionsのいずれかに書いてください"))
 	}
