@@ -92,8 +92,10 @@ func (p *proposing) request(earlier contextstore.View) string {
 	if err != nil || in.UserText == "" {
 		return p.o.Chat.Request
 	}
+	begins, shortened := strings.CutSuffix(j.Title, "…")
 	in.Context.RecentTurns = slices.DeleteFunc(in.Context.RecentTurns, func(t contract.Turn) bool {
-		return strings.HasPrefix(t.Text, "<notice>") && strings.Contains(t.Text, j.Job) || t.Role == llm.RoleUser && strings.HasPrefix(t.Text, strings.TrimSuffix(j.Title, "…"))
+		asked := t.Role == llm.RoleUser && (t.Text == j.Title || shortened && begins != "" && strings.HasPrefix(t.Text, begins))
+		return asked || strings.HasPrefix(t.Text, "<notice>") && strings.Contains(t.Text, j.Job)
 	})
 	raw, err := jsonl.Marshal(in)
 	if err != nil {

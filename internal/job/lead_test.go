@@ -263,7 +263,7 @@ func TestDeniedIsNothingDone(t *testing.T) {
 			t.Fatal(err)
 		}
 		raw, err := json.Marshal(contract.Input{UserText: "却下の理由に沿って作り直す: " + d.Reason, Context: contract.Context{RecentTurns: []contract.Turn{
-			{Role: "user", Text: res.Order.Title}, {Role: "assistant", Text: "<notice>却下: " + res.Job.Job + " " + d.Reason + "</notice>"}, {Role: "user", Text: "お願いします"}}}})
+			{Role: "user", Text: res.Order.Title}, {Role: "assistant", Text: "<notice>却下: " + res.Job.Job + " " + d.Reason + "</notice>"}, {Role: "user", Text: "お願いします"}, {Role: "user", Text: res.Order.Title + " only"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestDeniedIsNothingDone(t *testing.T) {
 			t.Fatalf("%+v %v", res.Outcome, res.Err)
 		}
 		text, _ := h.conversation()
-		for want, n := range map[string]int{"太陽": 1, "お願いします": 1, "it was handed in\n": 0, "2 of 2 subtasks": 0, "提出しました\n": 0, "2/2 件": 0, "met: true": 0, "（達成: ": 0} {
+		for want, n := range map[string]int{"太陽": 1, "お願いします": 1, "Greet the moon only": 1, "it was handed in\n": 0, "2 of 2 subtasks": 0, "提出しました\n": 0, "2/2 件": 0, "met: true": 0, "（達成: ": 0} {
 			if strings.Count(text, want) != n {
 				t.Errorf("%s: %q stands there %d times, not %d:\n%s", l, want, strings.Count(text, want), n, text)
 			}
