@@ -86,6 +86,9 @@ type Options struct {
 	Reason func(do Action, by string) string
 	// OnRepair hears what the opening of the store finished or mended; may be nil.
 	OnRepair func(string)
+	// OnEnded hears of a run whose end is finished, and of one that is over whose summary or logs changed
+	// since, or that was removed: for who keeps more of it than its row. It must not wait; may be nil.
+	OnEnded func(uuid string)
 	// OnIndexError hears of errors of tasks.db, which fail nothing; may be nil.
 	OnIndexError func(error)
 }
@@ -124,6 +127,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	if o.OnRepair == nil {
 		o.OnRepair = func(string) {}
+	}
+	if o.OnEnded == nil {
+		o.OnEnded = func(string) {}
 	}
 	if o.StateLockTimeout == 0 {
 		o.StateLockTimeout = StateLockTimeout
