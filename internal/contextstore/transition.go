@@ -157,7 +157,7 @@ func (c *Context) leave(ctx context.Context) error {
 	}
 	err := c.putRow(ctx)
 	if c.state.TaskStatus.Final() {
-		c.store.OnEnded(c.meta.UUID)
+		c.store.textsChanged(c.meta.UUID)
 	}
 	return err
 }

@@ -84,6 +84,8 @@ type Inherited struct {
 	LeftOut     []string          `json:"left_out,omitempty"` // what there was no room for
 	Plans       []string          `json:"plans,omitempty"`    // the runs whose planning is taken over
 
+	// Other says that it is no past of the run: one that is like it.
+	Other bool `json:"-"`
 	// Content is the assistant message that goes before the request.
 	Content string `json:"-"`
 	// Facts are what the earlier run had come into touch with: whoever reads

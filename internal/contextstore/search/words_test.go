@@ -22,7 +22,7 @@ func TestTerms(t *testing.T) {
 		"検索が遅い":                      "検索 索が が遅 遅い い",
 		"API検索v2":                    "api 検索 索 v2",
 		"サーバー":                       "サー ーバ バー ー",
-		"ｻｰﾊﾞｰ ＡＰＩ":                   "サー ーバ バー ー api",
+		"ｻｰﾊﾞｰ ＡＰＩ":                  "サー ーバ バー ー api",
 		"が":                          "が",
 		"か\u3099":                    "が",
 		"connectTimeoutSeconds = 5":  "connecttimeoutseconds 5 ¶ connect timeout seconds",
