@@ -33,7 +33,7 @@ type Match struct {
 }
 
 // Threshold is the Score from which on a run is called similar: see decision 081.
-const Threshold = 0.3
+const Threshold = 0.175
 
 // What is compared: of the request so many bytes, of its terms the first so many, and so many runs
 // that hold most of the terms.
@@ -166,12 +166,16 @@ var common = sync.OnceValue(func() map[string]bool {
 	return m
 })
 
-// share is how much of the weight of the terms that are wanted the others have.
+// share is how much of the weight of the terms that are wanted the others have, in whatever form.
 func share(weights map[string]float64, want, have []string) float64 {
+	stems := map[string]bool{}
+	for _, t := range have {
+		stems[stem(t)] = true
+	}
 	var got, all float64
 	for _, t := range want {
 		all += weights[t]
-		if slices.Contains(have, t) {
+		if stems[stem(t)] {
 			got += weights[t]
 		}
 	}
@@ -179,4 +183,20 @@ func share(weights map[string]float64, want, have []string) float64 {
 		return 0
 	}
 	return got / all
+}
+
+// stem is a word of English without what its forms end with, roughly: "expires", "expired" and
+// "expire" are one.
+func stem(term string) string {
+	const least = 4
+	for _, end := range []string{"ings", "ing", "ers", "er", "ed", "es", "s"} {
+		if s, ok := strings.CutSuffix(term, end); ok && len(s) >= least {
+			term = s
+			break
+		}
+	}
+	if s, ok := strings.CutSuffix(term, "e"); ok && len(s) >= least {
+		return s
+	}
+	return term
 }
