@@ -27,6 +27,10 @@ func searchTexts() map[string]text {
 			"--status %q: expected completed, stopped or failed; runs that have not ended are not searched (tori tasks lists them)",
 			"--status %q: completed、stopped、failed のいずれかを指定してください。終了していない実行は検索の対象外です（tori tasks で一覧できます）",
 		},
+		"search.too_many": {
+			"%q begins more than %d words: give more of the word",
+			"%q で始まる語が %d を超えています。もう少し長く指定してください",
+		},
 		"search.read_only": {
 			"Runs that ended since search.db was last written are not found: %v",
 			"search.db の最後の更新より後に終了した実行は見つかりません: %v",

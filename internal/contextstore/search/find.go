@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"strings"
 	"time"
+	"unicode"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/database"
@@ -84,7 +85,11 @@ func (d *DB) Find(ctx context.Context, who contextstore.Viewer, q Query, f Filte
 		return nil, false, err
 	}
 	in, _ := f.columns()
-	match := f.match(who, in, q)
+	words, err := q.expression(func(beginning string) ([]string, error) { return d.words(ctx, beginning) })
+	if err != nil {
+		return nil, false, err
+	}
+	match := f.match(who, in, words)
 	from, to := f.days()
 	for looked := 0; ; {
 		found, err := d.page(ctx, match, from, to)
@@ -109,6 +114,32 @@ func (d *DB) Find(ctx context.Context, who contextstore.Viewer, q Query, f Filte
 			return hits, false, nil
 		}
 	}
+}
+
+// maxWords is how many words may begin with what was given: each is looked for.
+const maxWords = 300
+
+// words are the words in the texts that begin with something.
+func (d *DB) words(ctx context.Context, beginning string) (all []string, err error) {
+	err = d.file.Use(func(h *database.Handles) error {
+		rows, err := h.R.QueryContext(ctx, `SELECT term FROM terms WHERE term >= ? AND term < ? LIMIT ?`, beginning, beginning+string(unicode.MaxRune), maxWords+1)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var term string
+			if err := rows.Scan(&term); err != nil {
+				return err
+			}
+			all = append(all, term)
+		}
+		return rows.Err()
+	})
+	if err == nil && len(all) > maxWords {
+		err = i18n.E("search.too_many", beginning, maxWords)
+	}
+	return all, err
 }
 
 // pageRuns is how many runs are asked for at once.
@@ -145,7 +176,7 @@ func refs(ctx context.Context, db *sql.DB, query string, args ...any) (all []ref
 }
 
 // match is the filter and the words as FTS5 reads them.
-func (f Filter) match(who contextstore.Viewer, in []Part, q Query) string {
+func (f Filter) match(who contextstore.Viewer, in []Part, words string) string {
 	var all []string
 	add := func(terms ...string) { all = append(all, `facet : (`+strings.Join(terms, " OR ")+`)`) }
 	if !who.Admin {
@@ -164,7 +195,7 @@ func (f Filter) match(who contextstore.Viewer, in []Part, q Query) string {
 	for i, p := range in {
 		cols[i] = p.String()
 	}
-	return strings.Join(append(all, `{`+strings.Join(cols, " ")+`} : (`+q.expression()+`)`), " AND ")
+	return strings.Join(append(all, `{`+strings.Join(cols, " ")+`} : (`+words+`)`), " AND ")
 }
 
 // days are the ids of the runs that ended on the days of the filter.

@@ -128,6 +128,8 @@ func TestFind(t *testing.T) {
 		{"認証", Filter{}, []string{"Third: summary [1]", "Login fails: request [2]"}},
 		{"証", Filter{}, []string{"Third: summary [1]", "Login fails: request [2]"}},
 		{"timeout", Filter{}, []string{"Login fails: messages [3]"}},
+		{"timeo*", Filter{}, []string{"Login fails: messages [3]"}},
+		{"ti*", Filter{}, nil},
 		{"lifetime", Filter{}, []string{"Login fails: plan [1]"}},
 		{"login lifetime", Filter{}, []string{"Login fails: title [0]"}},
 		{"login rows", Filter{}, []string{"Faster export: summary [1]"}},
@@ -204,8 +206,8 @@ func TestFilesAreTheTruth(t *testing.T) {
 				texts = keeper
 			}
 			d := h.opened()
-			id := h.ended(aRun{title: "Quick fox", says: "jumps over", summary: "It jumped."})
-			h.ended(aRun{title: "Slow fox", says: "jumps later", summary: "It will jump."})
+			id := h.ended(aRun{title: "Quick fox", says: "jumps over", summary: "It landed."})
+			h.ended(aRun{title: "Slow fox", says: "jumps later", summary: "It will rest."})
 			must(t, h.AppendFinal(t.Context(), id, contextstore.Summary{Summary: "A model says that it leapt."}))
 			look := func(words string, want ...string) {
 				t.Helper()
@@ -218,7 +220,7 @@ func TestFilesAreTheTruth(t *testing.T) {
 				}
 			}
 			look("leapt", "Quick fox: summary [2]")
-			look("jumped")
+			look("landed")
 			look("jumps", "Slow fox: messages [3]", "Quick fox: messages [3]")
 			h.now = h.now.AddDate(0, 0, 31)
 			must(t, h.Retain(t.Context(), contextstore.Retention{Gzip: time.Hour}, false, func(contextstore.Retained) {}))

@@ -4,6 +4,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed" // search.sql
@@ -13,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -200,11 +202,15 @@ func (d *DB) put(ctx context.Context, docs []document) error {
 	if len(docs) == 0 {
 		return nil
 	}
+	// In the order of their numbers FTS5 sorts them all at once.
+	slices.SortFunc(docs, func(a, b document) int { return cmp.Compare(a.ended, b.ended) })
 	err := d.change(ctx, func(tx *sql.Tx) error {
 		for _, doc := range docs {
 			if err := remove(ctx, tx, doc.uuid); err != nil {
 				return err
 			}
+		}
+		for _, doc := range docs {
 			if err := insert(ctx, tx, doc); err != nil {
 				return err
 			}

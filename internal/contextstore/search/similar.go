@@ -161,21 +161,17 @@ var common = sync.OnceValue(func() map[string]bool {
 	for w := range strings.FieldsSeq(`a add after all also an and any are as at be been but by can change code could do does each error fails file files fix for from get has have how if in into
 		is issue it its make more must no not now of on only or please problem run see should so some test tests than that the their then there these they this to update use used we
 		when where which will with without would you`) {
-		m[w] = true
+		m[stem(w)] = true
 	}
 	return m
 })
 
-// share is how much of the weight of the terms that are wanted the others have, in whatever form.
+// share is how much of the weight of the terms that are wanted the others have.
 func share(weights map[string]float64, want, have []string) float64 {
-	stems := map[string]bool{}
-	for _, t := range have {
-		stems[stem(t)] = true
-	}
 	var got, all float64
 	for _, t := range want {
 		all += weights[t]
-		if stems[stem(t)] {
+		if slices.Contains(have, t) {
 			got += weights[t]
 		}
 	}
@@ -183,20 +179,4 @@ func share(weights map[string]float64, want, have []string) float64 {
 		return 0
 	}
 	return got / all
-}
-
-// stem is a word of English without what its forms end with, roughly: "expires", "expired" and
-// "expire" are one.
-func stem(term string) string {
-	const least = 4
-	for _, end := range []string{"ings", "ing", "ers", "er", "ed", "es", "s"} {
-		if s, ok := strings.CutSuffix(term, end); ok && len(s) >= least {
-			term = s
-			break
-		}
-	}
-	if s, ok := strings.CutSuffix(term, "e"); ok && len(s) >= least {
-		return s
-	}
-	return term
 }

@@ -35,7 +35,7 @@ func (p Part) String() string { return names[p] }
 // found.
 var most = [parts]struct{ line, run int }{
 	Title: {1 << 10, 1 << 10}, Request: {8 << 10, 8 << 10}, SummaryPart: {16 << 10, 16 << 10}, Plan: {8 << 10, 16 << 10},
-	MessagesPart: {4 << 10, 64 << 10}, ToolsPart: {2 << 10, 64 << 10},
+	MessagesPart: {4 << 10, 48 << 10}, ToolsPart: {1 << 10, 24 << 10},
 }
 
 // maxLine is the longest line of a file that is looked at, in bytes.
@@ -94,7 +94,7 @@ func (r reader) eachLine(ctx context.Context, v contextstore.View, wanted func(P
 	if err == nil && more && wanted(ToolsPart) {
 		err = eachOf(v, contextstore.Tools, func(line []byte) bool {
 			t, err := contextstore.DecodeToolRun(line)
-			return err != nil || put(ToolsPart, contextstore.Tools, t.Seq, t.Tool+" "+clip(texts(t.Args, 0), most[ToolsPart].line/2)+"\n"+t.Error+t.Result) && left[ToolsPart] > 0
+			return err != nil || put(ToolsPart, contextstore.Tools, t.Seq, t.Tool+" "+clip(texts(t.Args, 0), most[ToolsPart].line/2)+"\n"+t.Error+"\n"+t.Result) && left[ToolsPart] > 0
 		})
 	}
 	return errors.Join(err, ctx.Err())

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,7 +26,8 @@ func spaceless(r rune) bool {
 	return r >= 0x1100 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) || r == 'ー')
 }
 
-// tokenize splits a text into terms: words of letters and digits, in lower case; of scripts
+// tokenize splits a text into terms: words of letters and digits, in lower case and in one of their forms
+// (stem); of scripts
 // without spaces each two neighbours, and the last character of a stretch for itself. Behind them
 // stand, once more, the parts of words like camelCase. Width and composition of characters do not
 // count (NFKC).
@@ -103,7 +105,7 @@ func (t *tokenizer) flush() {
 		return
 	}
 	if !t.wide {
-		t.all = append(t.all, termOf(w))
+		t.all = append(t.all, stemOf(w))
 		t.takeApart(w)
 		return
 	}
@@ -123,7 +125,7 @@ func (t *tokenizer) takeApart(w []letter) {
 			t.parts = append(t.parts, token{gap, w[0].from, w[0].to})
 		}
 		if from > 0 || i < len(w) {
-			t.parts = append(t.parts, termOf(w[from:i]))
+			t.parts = append(t.parts, stemOf(w[from:i]))
 		}
 		from = i
 	}
@@ -137,23 +139,46 @@ func termOf(w []letter) token {
 	return token{b.String(), w[0].from, w[len(w)-1].to}
 }
 
+func stemOf(w []letter) token {
+	t := termOf(w)
+	t.term = stem(t.term)
+	return t
+}
+
+// stem is a word of English without what its forms end with, roughly: "expires", "expired" and
+// "expire" are one. Others come out as they are, or a little shorter, always the same.
+func stem(term string) string {
+	const least = 4
+	for _, end := range []string{"ings", "ing", "ers", "er", "ed", "es", "s"} {
+		if s, ok := strings.CutSuffix(term, end); ok && len(s) >= least {
+			term = s
+			break
+		}
+	}
+	if s, ok := strings.CutSuffix(term, "e"); ok && len(s) >= least {
+		return s
+	}
+	return term
+}
+
 // phrase are terms that follow each other; the last one may be the beginning of a longer word.
 type phrase struct {
 	terms  []string
 	prefix bool
 }
 
-// leastPrefix is how many letters find the words that begin with them.
+// leastPrefix is how many characters what begins a word must have.
 const leastPrefix = 3
 
 // Query is what is looked for: phrases that all are there.
 type Query []phrase
 
 // Parse reads the words that are looked for. What a word consists of, as a.b or more than one word
-// in an argument, is looked for in that order. Words of three letters and more find what begins
-// with them; of Japanese each character counts.
+// in an argument, is looked for in that order. A word that ends with * is the beginning of others; of
+// scripts without spaces each character counts.
 func Parse(words []string) (q Query) {
 	for _, w := range words {
+		begins := strings.HasSuffix(w, "*")
 		all, _ := split(w)
 		// What a stretch ends with is found by the two before it.
 		if n := len(all); n > 1 && wide(all[n-1].term) && all[n-2].to == all[n-1].to {
@@ -168,7 +193,7 @@ func Parse(words []string) (q Query) {
 		}
 		last := p.terms[len(p.terms)-1]
 		n := utf8.RuneCountInString(last)
-		p.prefix = n >= leastPrefix && !wide(last) || n == 1 && wide(last)
+		p.prefix = n == 1 && wide(last) || begins && n >= leastPrefix && !wide(last)
 		q = append(q, p)
 	}
 	return q
@@ -180,16 +205,30 @@ func wide(term string) bool {
 	return spaceless(r)
 }
 
-// expression is the query as FTS5 reads it. Terms hold letters and digits alone.
-func (q Query) expression() string {
+// expression is the query as FTS5 reads it; words gives those that begin with a term. Terms hold
+// letters and digits alone.
+func (q Query) expression(words func(beginning string) ([]string, error)) (string, error) {
 	all := make([]string, len(q))
 	for i, p := range q {
-		all[i] = `"` + strings.Join(p.terms, " ") + `"`
+		last := len(p.terms) - 1
+		ends := p.terms[last:]
 		if p.prefix {
-			all[i] += " *"
+			var err error
+			if ends, err = words(p.terms[last]); err != nil {
+				return "", err
+			}
 		}
+		if len(ends) == 0 { // no word begins so
+			ends = p.terms[last:]
+		}
+		before := strings.Join(p.terms[:last], " ") + " "
+		var forms []string
+		for _, end := range ends {
+			forms = append(forms, `"`+strings.TrimSpace(before+end)+`"`)
+		}
+		all[i] = "(" + strings.Join(forms, " OR ") + ")"
 	}
-	return strings.Join(all, " AND ")
+	return strings.Join(all, " AND "), nil
 }
 
 // at reports whether a phrase stands at the beginning of tokens.
@@ -205,9 +244,26 @@ func (p phrase) at(tokens []token) bool {
 	return true
 }
 
+// may reports whether a phrase may stand in a text: its terms are parts of it. plain is the text in
+// lower case.
+func (p phrase) may(plain string) bool {
+	for _, t := range p.terms {
+		if !strings.Contains(plain, t) {
+			return false
+		}
+	}
+	return true
+}
+
 // find returns which phrases stand in a text, a bit each, and where: [from, to) in bytes, in order,
 // apart from each other.
 func (q Query) find(text string) (found uint64, at [][2]int) {
+	if norm.NFKC.IsNormalString(text) { // most texts are, and most hold none
+		plain := strings.ToLower(text)
+		if !slices.ContainsFunc(q, func(p phrase) bool { return p.may(plain) }) {
+			return 0, nil
+		}
+	}
 	tokens := tokenize(text)
 	for i := range tokens {
 		for n, p := range q {

@@ -25,11 +25,11 @@ func TestTerms(t *testing.T) {
 		"ｻｰﾊﾞｰ ＡＰＩ":                  "サー ーバ バー ー api",
 		"が":                          "が",
 		"か\u3099":                    "が",
-		"connectTimeoutSeconds = 5":  "connecttimeoutseconds 5 ¶ connect timeout seconds",
-		"HTTPServer_name":            "httpserver name ¶ http server",
+		"connectTimeoutSeconds = 5":  "connecttimeoutsecond 5 ¶ connect timeout second",
+		"HTTPServer_name":            "httpserv name ¶ http serv",
 		"GitHub":                     "github ¶ git hub",
-		"README.md":                  "readme md",
-		"naïve Straße":               "naïve straße",
+		"README.md":                  "readm md",
+		"naïve Straße":               "naïv straß",
 		"ÄÖÜ":                        "äöü",
 		strings.Repeat("x", 100):     strings.Repeat("x", maxTerm),
 		"\xff\xfe broken \xe3\x81":   "broken",
@@ -65,12 +65,15 @@ func TestWordsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ words, text, want string }{
 		{"login", "The Login fails", "The <Login> fails"},
-		{"log", "The Login fails", "The <Login> fails"},
-		{"lo", "The Login fails", ""},
+		{"log*", "The Login fails", "The <Login> fails"},
+		{"log", "The Login fails", ""},
+		{"lo*", "The Login fails", ""},
+		{"expire*", "it has expired", "it has <expired>"},
+		{"failing LOGINS", "The Login fails", "The <Login> <fails>"},
 		{"fail login", "The Login fails", "The <Login> <fails>"},
 		{"logout", "The Login fails", ""},
 		{"timeout", "set connectTimeoutSeconds", "set connect<Timeout>Seconds"},
-		{"connectTimeout", "set connectTimeoutSeconds", "set <connectTimeoutSeconds>"},
+		{"connectTimeout*", "set connectTimeoutSeconds", "set <connectTimeoutSeconds>"},
 		{"app.go", "in internal/app/app.go", "in internal/app/<app.go>"},
 		{"app.go", "an app that can go", ""},
 		{"認証", "二要素認証の期限", "二要素<認証>の期限"},
@@ -93,8 +96,12 @@ func TestWordsAreFound(t *testing.T) {
 	if seen, at := Parse([]string{"x seconds"}).find("set secondsMax x"); seen != 0 {
 		t.Error("a phrase goes on from the text into the parts of its words:", at)
 	}
-	if got := Parse([]string{"認証 x", "retention"}).expression(); got != `"認証 証 x" AND "retention" *` {
-		t.Error(got)
+	words := func(beginning string) ([]string, error) {
+		return map[string][]string{"retenti": {"retention", "retentiv"}, "証": {"証", "証明"}}[beginning], nil
+	}
+	if got, err := Parse([]string{"認証 x", "retentions", "data retenti*", "nowh*", "a証"}).expression(words); err != nil ||
+		got != `("認証 証 x") AND ("retention") AND ("data retention" OR "data retentiv") AND ("nowh") AND ("a 証" OR "a 証明")` {
+		t.Error(got, err)
 	}
 }
 
