@@ -25,6 +25,13 @@ func (s *system) searchable(base string) *search.Keeper {
 	return search.NewKeeper(s.searchOptions(base), func(err error) { s.log.Warn("search.db: " + err.Error()) })
 }
 
+// fillTexts puts into search.db what a kill kept from it, where somebody uses it, beside the work.
+func (s *system) fillTexts() {
+	if s.cfg.Search.Similar.Enabled || search.Exists(s.store.BaseDir) {
+		s.texts.Fill()
+	}
+}
+
 // similar finds runs that are like what is asked for. What ended since search.db was written last is
 // put in meanwhile, and so is all where there is none: later runs find it.
 func (s *system) similar(ctx context.Context, k task.Key, title, body string, n int) (all []contextstore.View, err error) {

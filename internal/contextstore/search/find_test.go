@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -335,5 +336,39 @@ func TestDamagedRuns(t *testing.T) {
 	}
 	if n, err := d.count(t.Context()); n != 5 || err != nil {
 		t.Error("a damaged run would be read again at each look:", n, err)
+	}
+}
+
+// Several processes put the same runs in at once, while others end: each is there once.
+func TestManyCatchUpAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	for n := range 20 {
+		h.ended(aRun{title: fmt.Sprint("Run ", n)})
+	}
+	keeper := NewKeeper(Options{BaseDir: h.base}, func(err error) { t.Error(err) })
+	keeper.Fill()
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			d, err := Open(t.Context(), Options{BaseDir: h.base})
+			if err == nil {
+				err = errors.Join(d.CatchUp(t.Context(), nil), d.Close())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	keeper.Changed(h.ended(aRun{title: "Run last"}))
+	wg.Wait()
+	must(t, keeper.Close())
+	keeper.Changed("after its end") // nothing happens
+	d := h.opened()
+	if got := titles(t, d, admin, Filter{Limit: 100}, "run"); len(got) != 21 {
+		t.Errorf("%d runs: %q", len(got), got)
+	}
+	if n, err := d.count(t.Context()); n != 21 || err != nil {
+		t.Error(n, err)
 	}
 }
