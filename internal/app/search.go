@@ -45,11 +45,9 @@ func (s *system) similar(ctx context.Context, k task.Key, title, body string, n 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	found, err := d.Similar(ctx, contextstore.Viewer{Admin: true}, search.Like{Key: k, Title: title, Body: body}, n+1)
+	found, err := d.Similar(ctx, contextstore.Viewer{Admin: true}, search.Like{Key: k, Title: title, Body: body}, n)
 	for _, m := range found {
-		if m.View.Metadata.TaskKey != k && len(all) < n { // those of the task itself are inherited from
-			all = append(all, m.View)
-		}
+		all = append(all, m.View)
 	}
 	return all, err
 }

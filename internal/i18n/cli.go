@@ -77,7 +77,7 @@ func cliTexts() map[string]text {
 		"cli.help.search_words":      {"Words that all must be there; \"two words\" in one argument follow each other.", "すべて含まれるべき語。1 つの引数に書いた \"複数の語\" は、その順に続くものを探す。"},
 		"cli.help.search_status":     {"Only this status: completed, stopped, failed.", "この状態だけ（completed, stopped, failed）。"},
 		"cli.help.search_in":         {"Only in summaries, messages (with the request) or tools, which nothing else looks into.", "summaries、messages（依頼を含む）、tools のどれかだけを探す。tools は指定したときだけ対象になる。"},
-		"cli.help.similar":           {"Runs of the same repository that are like this one.", "同じリポジトリの、これと似た実行。"},
+		"cli.help.similar":           {"Runs on other tasks of the same repository that are like this one.", "同じリポジトリの別のタスクで、これと似た実行。"},
 		"cli.help.stats_verb":        {"What the runs took: disk, tokens, duration, cost; by user, status, model, repository, day.", "実行の統計を表示する（ディスク、トークン、所要時間、費用。ユーザー、状態、モデル、リポジトリ、日別）。"},
 		"cli.help.stats_from":        {"Only runs that ended on this day (UTC, 2026-05-30) or later.", "この日（UTC、2026-05-30 の形式）以降に終了した実行だけ。"},
 		"cli.help.stats_to":          {"Only runs that ended on this day or earlier.", "この日以前に終了した実行だけ。"},

@@ -122,7 +122,7 @@ func marked(text string, marks [][2]int) string {
 // similarRuns is how many similar runs people are shown.
 const similarRuns = 10
 
-// Similar prints the runs of the same repository that are like a run, the likest first.
+// Similar prints the runs on other tasks of the same repository that are like a run, the likest first.
 func Similar(ctx context.Context, w io.Writer, base string, v contextstore.View, o SearchOptions) (err error) {
 	d, err := openSearch(ctx, base, o)
 	if err != nil {

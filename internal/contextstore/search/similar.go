@@ -19,10 +19,9 @@ import (
 
 // Like is what runs are compared with.
 type Like struct {
-	Key   task.Key // runs of its repository are compared
+	Key   task.Key // runs on other tasks of its repository are compared
 	Title string
 	Body  string
-	Not   []string // uuids of runs that are left out
 }
 
 // Match is a run that is like another.
@@ -36,14 +35,15 @@ type Match struct {
 const Threshold = 0.175
 
 // What is compared: of the request so many bytes, of its terms the first so many, and so many runs
-// that hold most of the terms.
+// that hold most of those terms that tell the most.
 const (
 	comparedBytes = 1000
 	comparedTerms = 48
-	candidates    = 12
+	tellingTerms  = 16
+	candidates    = 24
 )
 
-// Similar returns runs of the same repository that ended and are like what is asked for, that the
+// Similar returns runs on other tasks of the same repository that ended and are like what is asked for, that the
 // viewer may see: at most n with a Score of Threshold or more, the likest first. Source: store-v2 §10.2.
 func (d *DB) Similar(ctx context.Context, who contextstore.Viewer, l Like, n int) (all []Match, err error) {
 	if _, err := d.file.Check(ctx); err != nil {
@@ -60,7 +60,7 @@ func (d *DB) Similar(ctx context.Context, who contextstore.Viewer, l Like, n int
 	for _, r := range found {
 		v, ok := d.see(who, r.uuid)
 		k := v.Metadata.TaskKey
-		if !ok || slices.Contains(l.Not, r.uuid) || k.Source != l.Key.Source || k.Owner != l.Key.Owner || k.Repo != l.Key.Repo {
+		if !ok || k == l.Key || k.Source != l.Key.Source || k.Owner != l.Key.Owner || k.Repo != l.Key.Repo {
 			continue
 		}
 		o, err := LikeOf(v)
@@ -80,7 +80,7 @@ func (d *DB) Similar(ctx context.Context, who contextstore.Viewer, l Like, n int
 // LikeOf is a run as others are compared with it: its title and what it was asked; of one whose
 // messages were removed its summary.
 func LikeOf(v contextstore.View) (l Like, err error) {
-	l = Like{Key: v.Metadata.TaskKey, Title: v.Metadata.Title, Not: []string{v.Metadata.UUID}}
+	l = Like{Key: v.Metadata.TaskKey, Title: v.Metadata.Title}
 	err = conversation(v, func(p Part, _ int64, text string) bool {
 		if p == Request {
 			l.Body = text
@@ -118,10 +118,11 @@ func termsOf(title, body string) (terms []string) {
 	return terms
 }
 
-// candidates are the runs of a repository that hold most of some terms (BM25, of titles above all),
-// and what each term tells: the rarer it is, the more.
+// candidates are the runs of a repository that hold most of what tells something of some terms (BM25, of
+// titles above all), and what each term tells: the rarer it is, the more.
 func (d *DB) candidates(ctx context.Context, k task.Key, terms []string) (weights map[string]float64, found []ref, err error) {
 	weights = map[string]float64{}
+	var telling []string // that there are
 	err = d.file.Use(func(h *database.Handles) error {
 		var runs float64
 		if err := h.R.QueryRowContext(ctx, `SELECT count(*) FROM runs`).Scan(&runs); err != nil {
@@ -137,9 +138,17 @@ func (d *DB) candidates(ctx context.Context, k task.Key, terms []string) (weight
 			if err := df.QueryRowContext(ctx, t).Scan(&docs); err != nil {
 				return err
 			}
+			if docs > 0 {
+				telling = append(telling, t)
+			}
 			weights[t] = weigh(t, math.Log1p((runs-docs+0.5)/(docs+0.5)))
 		}
-		match := `facet : ` + facet("place", k.Source+" "+k.Owner+" "+k.Repo) + ` AND {title request summary} : ("` + strings.Join(terms, `" OR "`) + `")`
+		if len(telling) == 0 {
+			return nil
+		}
+		slices.SortStableFunc(telling, func(a, b string) int { return cmp.Compare(weights[b], weights[a]) })
+		telling = telling[:min(len(telling), tellingTerms)]
+		match := `facet : ` + facet("place", k.Source+" "+k.Owner+" "+k.Repo) + ` AND {title request summary} : ("` + strings.Join(telling, `" OR "`) + `")`
 		found, err = refs(ctx, h.R, `SELECT runs.id, runs.uuid FROM (SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY bm25(texts, 0, 6, 2, 1) LIMIT ?) AS found
 			JOIN runs ON runs.id = found.rowid`, match, candidates)
 		return err
