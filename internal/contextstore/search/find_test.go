@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -370,5 +371,44 @@ func TestManyCatchUpAtOnce(t *testing.T) {
 	}
 	if n, err := d.count(t.Context()); n != 21 || err != nil {
 		t.Error(n, err)
+	}
+}
+
+// A fill that is cut short leaves what it had written whole, and the next one goes on.
+func TestFillIsCutShort(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	const runs = batchRuns + 20
+	first := h.ended(aRun{title: "Run 0"})
+	for n := 1; n < runs; n++ { // copies of it
+		uuid := fmt.Sprintf("%08d-0000-4000-8000-000000000000", n)
+		from, to := filepath.Join(h.base, contextstore.DirCompleted, first), filepath.Join(h.base, contextstore.DirCompleted, uuid)
+		must(t, os.CopyFS(to, os.DirFS(from)))
+		raw, err := os.ReadFile(filepath.Join(to, contextstore.MetadataFile))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(to, contextstore.MetadataFile), []byte(strings.ReplaceAll(string(raw), first, uuid)), 0o600))
+	}
+	d, err := Open(t.Context(), Options{BaseDir: h.base})
+	must(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	ctx, cut := context.WithCancel(t.Context())
+	err = d.CatchUp(ctx, func(n int64) {
+		if n == batchRuns+5 {
+			cut()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if n, err := d.count(t.Context()); n != batchRuns || err != nil {
+		t.Error("runs after the cut:", n, err)
+	}
+	read := int64(0)
+	must(t, d.CatchUp(t.Context(), func(n int64) { read = n }))
+	if n, err := d.count(t.Context()); n != runs || read != runs-batchRuns || err != nil {
+		t.Error("runs in the end:", n, "read again:", read, err)
+	}
+	if got := titles(t, d, admin, Filter{Limit: 1000}, "run"); len(got) != runs {
+		t.Error(len(got), "are found")
 	}
 }
