@@ -28,7 +28,7 @@ func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err er
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
 	own := tool.Builtins(tool.Env{Root: root, Dir: r.out.Workspace.Tree(), Shell: shell{r}, Hosts: r.Sandbox.Network.AllowHosts, ShellTimeout: r.Sandbox.ShellTimeout,
 		Judge: r.judge, Jobs: r.env.jobs, Git: r.out.Workspace, Masks: r.standIns, Limits: limits})
-	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
+	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: append(r.earlier(), r.similarRuns()...)})
 	own = append(own, r.talk.Tools()...)
 	if r.lead.history != nil {
 		own = append(own, planning.Tools()...)

@@ -190,9 +190,13 @@ func (r *run) appendFirst(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	similar, err := r.similar(ctx, m.title, m.body)
+	if err != nil {
+		return err
+	}
 	r.talk.CaughtUp()
 	first := firstMessages(in, r.rules(m.title+"\n"+m.body), contextstore.Message{Role: llm.RoleUser, Images: p.images,
-		Content: taskPrompt(m, r.verify.Told(), r.talk.MaxBytes) + missing + p.tell()})
+		Content: taskPrompt(m, r.verify.Told(), r.talk.MaxBytes) + missing + p.tell() + similar})
 	// After a power cut some of them may be there already.
 	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {
 		return err

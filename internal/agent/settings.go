@@ -19,6 +19,7 @@ import (
 	"toritsugi/internal/progress"
 	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/tool/policy"
@@ -44,6 +45,7 @@ type Agent struct {
 	Limits      Limits
 	Window      Window
 	Inheritance memory.Inheritance
+	Similar     Similar   // nil looks for no similar runs
 	Planning    *Planning // nil runs the plain loop of model and tools
 	Progress    Progress
 
@@ -54,6 +56,10 @@ type Agent struct {
 	// good and not paused; nil for never.
 	StopAsked func() bool
 }
+
+// Similar finds runs that ended, on other tasks of a task's repository, that are like what is asked
+// for, the likest first: at most n.
+type Similar func(ctx context.Context, k task.Key, title, body string, n int) ([]contextstore.View, error)
 
 // Masking is what must not be written as it is.
 type Masking struct {

@@ -19,6 +19,7 @@ import (
 	"toritsugi/internal/approval"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/search"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/dispatch"
@@ -106,6 +107,7 @@ type system struct {
 	redact   *redact.Sanitizer
 	log      *slog.Logger
 	store    *contextstore.Store
+	texts    *search.Keeper // of store
 	fs       *disk.FS
 	spoken   i18n.Lang                      // with the person at a terminal; "" for the language of the settings
 	commands func() (*policy.Policy, error) // rules for what the model may run
@@ -427,7 +429,8 @@ func (s *system) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.store, err = contextstore.Open(ctx, contextstore.Options{BaseDir: base, NoSync: s.cfg.ContextStorage.Durability == "os",
+	s.texts = s.searchable(base)
+	s.store, err = contextstore.Open(ctx, contextstore.Options{BaseDir: base, Texts: s.texts, NoSync: s.cfg.ContextStorage.Durability == "os",
 		Redact: s.redact.String, FS: s.fs, Now: s.env.Now, OnIndexError: func(err error) {
 			if !errors.Is(err, context.Canceled) { // who ends has no trouble with it
 				s.log.Warn("tasks.db: " + err.Error())

@@ -88,6 +88,9 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 		Planning: planned(cfg), Progress: s.progress(),
 	}
 	a.Inheritance = s.inheritance()
+	if cfg.Search.Similar.Enabled {
+		a.Similar = s.similar
+	}
 	return a
 }
 

@@ -89,6 +89,7 @@ func serve(ctx context.Context, env Env, opt ServeOptions, open opener, started 
 		return &ConfigError{err}
 	}
 	defer release()
+	d.fillTexts()
 	if err := d.openChannels(ctx, open); err != nil {
 		return &ConfigError{err}
 	}

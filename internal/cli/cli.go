@@ -59,6 +59,7 @@ type commands struct {
 	Tail      tailCmd      `cmd:"" help:"${tail_help}"`
 	Export    exportCmd    `cmd:"" help:"${export_help}"`
 	Tasks     tasksCmd     `cmd:"" help:"${tasks_help}"`
+	Search    searchCmd    `cmd:"" help:"${search_verb_help}"`
 	Stats     statsCmd     `cmd:"" help:"${stats_verb_help}"`
 	Sessions  sessionsCmd  `cmd:"" help:"${sessions_help}"`
 	Analyses  analysesCmd  `cmd:"" help:"${analyses_help}"`

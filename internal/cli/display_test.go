@@ -41,6 +41,7 @@ var verbLines = []struct {
 	{"export", []string{"export UUID BASE", "export UUID --format html BASE", "export UUID --format json BASE", "export UUID --format atif BASE", "export UUID --format swebench --instance POISON BASE", "export UUID --format POISON BASE"}},
 	{"tasks", []string{"tasks BASE", "tasks --json BASE", "tasks --user POISON BASE", "tasks --status POISON BASE"}},
 	{"stats", []string{"stats BASE", "stats --json BASE", "stats --csv BASE", "stats --goals BASE", "stats --user POISON BASE", "stats --repo POISON --model POISON BASE", "stats --status POISON BASE", "stats --from POISON BASE"}},
+	{"search", []string{"search owned BASE", "search owned --json BASE", "search owned --in tools BASE", "search POISON BASE", "search POISON --json BASE", "search owned --user POISON --repo POISON BASE", "search owned --in POISON BASE", "search owned --status POISON BASE", "search owned --from POISON BASE", "show UUID --similar BASE", "show UUID --similar --json BASE"}},
 	{"memory show", []string{"memory UUID BASE", "memory UUID --request BASE", "memory UUID --json BASE", "memory UUID --request --json BASE"}},
 	{"memory replay", []string{"memory replay LOG", "memory replay LOG --json", "memory replay LOG --model POISON"}},
 	{"config check", []string{"config check", "config check --config POISON", "config check --config wrong.yaml"}},

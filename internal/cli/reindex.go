@@ -25,7 +25,7 @@ func (k reindexCmd) Run(c *console) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	progress, done := c.progress()
-	r, err := ops.Reindex(ctx, c.out, base, ops.CheckOptions{JSON: k.JSON, Lang: c.lang, Viewer: who, Progress: progress})
+	r, err := ops.Reindex(ctx, c.out, base, ops.CheckOptions{JSON: k.JSON, Lang: c.lang, Viewer: who, Progress: progress, Plans: k.plans(c, base)})
 	done()
 	if err != nil {
 		return usage(err)

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"io"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,6 +54,7 @@ type showCmd struct {
 	Tools     bool   `help:"${tools_help}"`
 	Effects   bool   `help:"${effects_help}"`
 	Plan      bool   `help:"${plan_help}"`
+	Similar   bool   `help:"${similar_help}"`
 	Last      int    `default:"-1" placeholder:"N" help:"${last_help}"`
 	JSON      bool   `name:"json" help:"${json_help}"`
 	place     `embed:""`
@@ -67,12 +70,30 @@ func (s showCmd) Run(c *console) error {
 	if err != nil {
 		return usage(err)
 	}
+	if s.Similar {
+		return s.similar(c, base, who, v)
+	}
 	opt := ops.ShowOptions{Messages: s.Messages, Summaries: s.Summaries, Tools: s.Tools, Effects: s.Effects, Plan: s.Plan, Last: s.Last, JSON: s.JSON, Lang: c.lang, Now: time.Now(), Stale: s.stale(c)}
 	if s.Plan {
 		opt.History = s.history(c, base, v.Metadata.UUID)
 	}
 	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "read", UUID: v.Metadata.UUID, What: opt.What()})
 	return ops.Show(c.out, v, opt)
+}
+
+// similar shows the runs that are like a run.
+func (s showCmd) similar(c *console, base string, who contextstore.Viewer, v contextstore.View) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	o, done := s.searching(c, base, who)
+	o.JSON = s.JSON
+	err := ops.Similar(ctx, c.out, base, v, o)
+	done()
+	if err != nil {
+		return usage(err)
+	}
+	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "read", UUID: v.Metadata.UUID, What: "similar"})
+	return nil
 }
 
 // history is where the planning history of a run lies. A configuration that

@@ -67,6 +67,8 @@ type Config struct {
 
 	Maintenance Maintenance `yaml:"maintenance" doc:"What tori serve does at night."`
 
+	Search RunSearch `yaml:"search" doc:"Finding runs that ended by what they were about (tori search)."`
+
 	ContextInheritance ContextInheritance `yaml:"context_inheritance" doc:"What a run takes over from the last one of the same task."`
 
 	meta meta
@@ -94,6 +96,16 @@ type Retention struct {
 	GzipDays   int `yaml:"gzip_days" default:"7" check:"min=0,max=36500" doc:"After how many days messages and tool calls are compressed; everything that reads them opens both forms. 0: never."`
 	SlimDays   int `yaml:"slim_days" default:"30" check:"min=0,max=36500" doc:"After how many days they are removed; what was asked, decided, summed up and planned stays, and can be inherited. 0: never."`
 	DeleteDays int `yaml:"delete_days" default:"0" check:"min=0,max=36500" doc:"After how many days all of a run is removed; no fewer than context_inheritance.context_expiry_days while runs inherit. 0: as many as those."`
+}
+
+// RunSearch is the section search (store-v2 §10.2).
+type RunSearch struct {
+	Similar SimilarRuns `yaml:"similar" doc:"Runs on other tasks of the same repository that are like a new one."`
+}
+
+// SimilarRuns is the section search.similar.
+type SimilarRuns struct {
+	Enabled bool `yaml:"enabled" default:"false" doc:"Tell a run as it begins of up to three that are like it; the model can recall their summaries."`
 }
 
 // Maintenance is the section maintenance.

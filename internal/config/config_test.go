@@ -295,7 +295,7 @@ approval: {required_by_default: false, hard_require_approval: [binary], approver
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nmaintenance: {at: '02:15'}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nmaintenance: {at: '02:15'}\nsearch: {similar: {enabled: true}}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -306,7 +306,7 @@ func TestEveryKey(t *testing.T) {
 	some := ToolRules{[]string{"grep"}, []string{"glob"}}
 	c := parse(t, text, vars{"KEY": "s3cret-value", "DIR": "/d"})
 	want := &Config{
-		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400}, Masking{false, 4, 0.25}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
+		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400}, Masking{false, 4, 0.25}}, Search: RunSearch{SimilarRuns{true}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
 		LLM: LLM{
 			Provider: "script", Fallbacks: []string{"openai/m", "ollama/library/q:7b"}, FunctionCalling: "false", TimeoutSeconds: 10,
 			ConnectTimeoutSeconds: 3, FirstTokenTimeoutSeconds: 4, PricesFile: "p.yaml", StateDir: "/d/s",
@@ -474,7 +474,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, context_inheritance\n" +
+			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, search, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -721,7 +721,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 358 {
+	if len(all) != 359 {
 		t.Errorf("%d keys", len(all))
 	}
 }

@@ -49,7 +49,7 @@ func LocalViewer(base string, uid int, user string, admins []string) Viewer {
 // Slack's tokens.
 func OwnFiles(base string) []string {
 	all := slices.Clone(StatusDirs)
-	for _, pattern := range []string{"tasks.db*", "house.db*", "audit.jsonl*", ".house", "links.key", "slack.token", index.UnindexedDir} {
+	for _, pattern := range []string{"tasks.db*", "house.db*", "search.db*", "audit.jsonl*", ".house", "links.key", "slack.token", index.UnindexedDir} {
 		found, _ := filepath.Glob(filepath.Join(escapeGlob(base), pattern))
 		for _, f := range found {
 			all = append(all, filepath.Base(f))

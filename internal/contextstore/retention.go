@@ -117,6 +117,7 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 			return 0, err
 		}
 		s.tell(s.index.Drop(ctx, filepath.Base(dir)))
+		s.textsChanged(filepath.Base(dir))
 		return freed, s.FS.RemoveAll(gone)
 	case StepSlim:
 		var there []string
@@ -143,6 +144,7 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 				return freed, err
 			}
 		}
+		s.textsChanged(filepath.Base(dir))
 		return freed, s.FS.SyncDir(dir)
 	}
 	for _, name := range []string{Messages, Tools} {

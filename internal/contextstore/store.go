@@ -86,8 +86,24 @@ type Options struct {
 	Reason func(do Action, by string) string
 	// OnRepair hears what the opening of the store finished or mended; may be nil.
 	OnRepair func(string)
+	// Texts keeps what can be searched of runs that are over; nil for nobody. Close closes it.
+	Texts Texts
 	// OnIndexError hears of errors of tasks.db, which fail nothing; may be nil.
 	OnIndexError func(error)
+}
+
+// Texts hears, without waiting, of a run whose end is finished, and of one that is over whose summary
+// or logs changed since, or that was removed.
+type Texts interface {
+	Changed(uuid string)
+	Close() error
+}
+
+// textsChanged tells who keeps them that the texts of a run that is over changed.
+func (s *Store) textsChanged(uuid string) {
+	if s.Texts != nil {
+		s.Texts.Changed(uuid)
+	}
 }
 
 // Store is a base directory with contexts in it. Safe for concurrent use.
@@ -208,6 +224,9 @@ func (s *Store) Close() error {
 		cancel()
 	}
 	err := errors.Join(s.index.Close(), s.houseDB.Close())
+	if s.Texts != nil {
+		err = errors.Join(err, s.Texts.Close())
+	}
 	s.base.Close()
 	return err
 }

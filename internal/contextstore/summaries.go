@@ -195,6 +195,7 @@ func (s *Store) AppendFinal(ctx context.Context, uuid string, sum Summary) error
 	if err != nil {
 		return fmt.Errorf("append final summary of %s: %w", uuid, err)
 	}
+	s.textsChanged(uuid)
 	if err := c.putRow(ctx); !errors.Is(err, ErrNotOwner) {
 		return nil // was told
 	}

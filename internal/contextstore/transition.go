@@ -155,7 +155,11 @@ func (c *Context) leave(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.putRow(ctx)
+	err := c.putRow(ctx)
+	if c.state.TaskStatus.Final() {
+		c.store.textsChanged(c.meta.UUID)
+	}
+	return err
 }
 
 // finishHalf completes a transition whose commit point was passed, and says

@@ -36,6 +36,7 @@ var floors = map[string]float64{
 	"contextstore/index":      1.97,
 	"contextstore":            2.0,
 	"contextstore/fsck":       2.05,
+	"contextstore/search":     2.05,
 	"llm":                     2.0,
 	"llm/wire":                2.05,
 	"llm/gauge":               2.05,

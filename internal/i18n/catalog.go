@@ -46,6 +46,7 @@ var catalog = [...]table{
 	{make: ollamaTexts},
 	{make: opsTexts},
 	{make: statsTexts},
+	{make: searchTexts},
 	{make: planningTexts},
 	{make: askingTexts},
 	{make: planningReplanTexts},

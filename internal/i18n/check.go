@@ -110,6 +110,6 @@ func checkTexts() map[string]text {
 		"cli.cleanup_delete":     {"%s  removed, %s", "%s  削除 %s"},
 		"cli.cleanup_done":       {"%d compressed, %d without messages and tools, %d removed: %s freed", "圧縮 %d 件、メッセージとツールの削除 %d 件、削除 %d 件。空いた容量 %s"},
 		"cli.cleanup_dry":        {"%d would be compressed, %d lose messages and tools, %d be removed: %s looked at; nothing was done", "圧縮 %d 件、メッセージとツールの削除 %d 件、削除 %d 件の対象。合計 %s。まだ何も行っていません"},
-		"cli.help.reindex":       {"Rebuild tasks.db from the directories.", "ディレクトリから tasks.db を作り直す。"},
+		"cli.help.reindex":       {"Rebuild tasks.db and search.db from the directories.", "ディレクトリから tasks.db と search.db を作り直す。"},
 	}
 }

@@ -92,6 +92,8 @@ type Inherited struct {
 
 	lang i18n.Lang
 
+	// Other says that it is no past of the run: one that is like it.
+	Other bool `json:"-"`
 	// Content is the assistant message that goes before the request.
 	Content string `json:"-"`
 	// Facts are what the earlier run had come into touch with: whoever reads

@@ -8,6 +8,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/fsck"
+	"toritsugi/internal/contextstore/search"
 	"toritsugi/internal/i18n"
 )
 
@@ -100,7 +101,7 @@ func findingJSON(f fsck.Finding) map[string]any {
 	return m
 }
 
-// Reindex rebuilds the index of base and prints what became of it.
+// Reindex rebuilds the index of base, and what is searched, and prints what became of it.
 func Reindex(ctx context.Context, w io.Writer, base string, o CheckOptions) (fsck.ReindexReport, error) {
 	if !o.Viewer.Admin {
 		return fsck.ReindexReport{}, i18n.E("check.not_admin", base, o.Viewer.User)
@@ -109,9 +110,17 @@ func Reindex(ctx context.Context, w io.Writer, base string, o CheckOptions) (fsc
 	if err != nil {
 		return r, err
 	}
+	texts, err := search.Rebuild(ctx, search.Options{BaseDir: base, Plans: o.Plans}, func(n int64) {
+		if o.Progress != nil {
+			o.Progress(fsck.Progress{Contexts: n})
+		}
+	})
+	if err != nil {
+		return r, err
+	}
 	p := &printer{w: w}
 	if o.JSON {
-		p.json(map[string]any{"contexts": r.Contexts, "rows": r.Rows, "damaged": notNil(r.Damaged), "second_live": notNil(r.SecondLive), "more": r.More})
+		p.json(map[string]any{"contexts": r.Contexts, "rows": r.Rows, "searchable": texts, "damaged": notNil(r.Damaged), "second_live": notNil(r.SecondLive), "more": r.More})
 		return r, p.err
 	}
 	for _, s := range r.Damaged {
@@ -124,6 +133,7 @@ func Reindex(ctx context.Context, w io.Writer, base string, o CheckOptions) (fsc
 		p.printf("%s\n", o.Lang.T("reindex.more", r.More))
 	}
 	p.printf("%s\n", o.Lang.T("reindex.done", r.Rows, r.Contexts))
+	p.printf("%s\n", o.Lang.T("search.reindexed", texts))
 	return r, p.err
 }
 

@@ -41,13 +41,18 @@ func (o StatsOptions) Check() error {
 		}
 		return i18n.E("ops.bad_status", string(o.Status), strings.Join(names, ", "))
 	}
-	for _, d := range [][2]string{{"--from", o.From}, {"--to", o.To}} {
+	return checkDays(o.From, o.To)
+}
+
+// checkDays reports days that are none, or the wrong way round.
+func checkDays(from, to string) error {
+	for _, d := range [][2]string{{"--from", from}, {"--to", to}} {
 		if _, err := time.Parse(time.DateOnly, d[1]); err != nil && d[1] != "" {
 			return i18n.E("stats.bad_day", d[0], d[1])
 		}
 	}
-	if o.From != "" && o.To != "" && o.From > o.To {
-		return i18n.E("stats.no_days", o.From, o.To)
+	if from != "" && to != "" && from > to {
+		return i18n.E("stats.no_days", from, to)
 	}
 	return nil
 }
