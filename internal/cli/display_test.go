@@ -76,6 +76,7 @@ var verbLines = []struct {
 	{"link code", []string{"link code BASE", "link code --user POISON BASE"}},
 	{"link list", []string{"link list BASE", "link list --json BASE"}},
 	{"link remove", []string{"link remove POISON BASE"}},
+	{"keep", []string{"keep UUID BASE", "keep UUID --release BASE", "keep POISON BASE"}},
 	{"unlock", []string{"unlock UUID BASE", "unlock UUID --json BASE", "unlock POISON BASE"}},
 	{"answer", []string{"answer UUID POISON BASE"}},
 	{"pause", []string{"pause UUID BASE"}},
