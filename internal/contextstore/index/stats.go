@@ -196,19 +196,12 @@ type query struct {
 }
 
 func groups(ctx context.Context, db *sql.DB, q query) (all []Group, err error) {
-	rows, err := db.QueryContext(ctx, q.sql, q.args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	return all, each(ctx, db, q, func(rows *sql.Rows) error {
 		var g Group
-		if err := rows.Scan(append([]any{(*anyText)(&g.Name), (*anyText)(&g.model), (*anyText)(&g.Status)}, g.fields()...)...); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(append([]any{(*anyText)(&g.Name), (*anyText)(&g.model), (*anyText)(&g.Status)}, g.fields()...)...)
 		all = append(all, g)
-	}
-	return all, rows.Err()
+		return err
+	})
 }
 
 func sumsOf(columns string) string {
@@ -324,6 +317,11 @@ func (f StatsFilter) rows(which string) query {
 	for i, n := range names {
 		cols[i] = rowValues[i] + " AS " + n
 	}
+	return f.of(which, strings.Join(cols, ", "))
+}
+
+// of are some columns of the rows that the filter takes.
+func (f StatsFilter) of(which, columns string) query {
 	w := f.where(true, true)
 	if f.From != "" {
 		w.add("day>=?", f.From)
@@ -336,5 +334,5 @@ func (f StatsFilter) rows(which string) query {
 		w.args = append([]any{f.User}, w.args...)
 	}
 	return query{`SELECT * FROM (SELECT coalesce(substr(completed_at, 1, 10), '') AS day, coalesce(user, '') AS user, ` + rowRepo + ` AS repo,
-		coalesce(model, '') AS model, status, ` + strings.Join(cols, ", ") + ` FROM ` + which + `) WHERE ` + w.String(), w.args}
+		coalesce(model, '') AS model, status, ` + columns + ` FROM ` + which + `) WHERE ` + w.String(), w.args}
 }
