@@ -79,6 +79,7 @@ func cliTexts() map[string]text {
 		"cli.help.stats_repo":        {"Only this repository: OWNER/NAME, or the name alone.", "このリポジトリだけ（OWNER/NAME または名前だけ）。"},
 		"cli.help.stats_model":       {"Only this model.", "このモデルだけ。"},
 		"cli.help.stats_goals":       {"The figures that measure success, and how each was measured; exit 1 where one is missed.", "成功指標と、それぞれの測定方法を表示する。未達があれば終了コード 1。"},
+		"cli.help.stats_html":        {"Write one page with charts to a file; it loads nothing from anywhere.", "グラフ付きの 1 ページをファイルに書く（外部の読み込みなし）。"},
 		"cli.help.stats_csv":         {"CSV for spreadsheets.", "表計算向けの CSV。"},
 		"cli.help.config":            {"Check or print the configuration.", "設定を検査・表示する。"},
 		"cli.help.config_check":      {"Check the configuration: every error with file, line and key.", "設定を検査する（誤りをファイル・行・キーとともに示す）。"},
