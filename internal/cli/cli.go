@@ -59,6 +59,7 @@ type commands struct {
 	Logs      logsCmd      `cmd:"" help:"${logs_help}"`
 	Tail      tailCmd      `cmd:"" help:"${tail_help}"`
 	Export    exportCmd    `cmd:"" help:"${export_help}"`
+	Import    importCmd    `cmd:"" help:"${import_help}"`
 	Tasks     tasksCmd     `cmd:"" help:"${tasks_help}"`
 	Stats     statsCmd     `cmd:"" help:"${stats_verb_help}"`
 	Sessions  sessionsCmd  `cmd:"" help:"${sessions_help}"`
