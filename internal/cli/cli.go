@@ -54,6 +54,7 @@ type commands struct {
 	Stop      stopCmd      `cmd:"" help:"${stop_help}"`
 	Retry     retryCmd     `cmd:"" help:"${retry_help}"`
 	Unlock    unlockCmd    `cmd:"" help:"${unlock_help}"`
+	Compress  compressCmd  `cmd:"" help:"${compress_help}"`
 	Keep      keepCmd      `cmd:"" help:"${keep_help}"`
 	Show      showCmd      `cmd:"" help:"${show_help}"`
 	Logs      logsCmd      `cmd:"" help:"${logs_help}"`

@@ -4,6 +4,7 @@ package i18n
 // writes the next one.
 func memoryTexts() map[string]text {
 	return map[string]text{
+		"memory.nothing":          {"there is nothing to sum up: what is not summed up already is short, or among the latest messages, which stay", "要約するものがありません。まだ要約されていないのは短いものか、そのまま残す最新のメッセージだけです"},
 		"memory.refused_empty":    {"it was empty", "空でした"},
 		"memory.refused_long":     {"it had %d characters, its source %d", "元の文章より十分に短くありません（要約 %d 文字、元 %d 文字）"},
 		"memory.refused_large":    {"it would take %d of the %d tokens that it stands for", "十分に短くありません（要約 %d トークン、元 %d トークン）"},
