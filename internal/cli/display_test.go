@@ -77,6 +77,7 @@ var verbLines = []struct {
 	{"link list", []string{"link list BASE", "link list --json BASE"}},
 	{"link remove", []string{"link remove POISON BASE"}},
 	{"keep", []string{"keep UUID BASE", "keep UUID --release BASE", "keep POISON BASE"}},
+	{"compress", []string{"compress UUID BASE", "compress POISON BASE"}},
 	{"import", []string{"import poisoned.md BASE", "import POISON BASE"}},
 	{"unlock", []string{"unlock UUID BASE", "unlock UUID --json BASE", "unlock POISON BASE"}},
 	{"answer", []string{"answer UUID POISON BASE"}},
