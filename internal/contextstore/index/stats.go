@@ -170,7 +170,7 @@ func (i *Index) Stats(ctx context.Context, f StatsFilter, since string) (s Stats
 			repos[0], err = groups(ctx, h.R, f.query("repo", "model"))
 		}
 		if err == nil {
-			s.Days, err = groups(ctx, h.R, days.query("day", "''"))
+			s.Days, err = days.byDay(ctx, h.R)
 		}
 		if err == nil && f.From == "" && f.To == "" && !f.Status.Final() {
 			if users[1], err = groups(ctx, h.R, summed("user", "''", f.rows(rowsOpen))); err == nil {
@@ -232,7 +232,29 @@ func (f StatsFilter) query(by, and string) query {
 }
 
 func summed(by, and string, from query) query {
-	return query{`SELECT ` + by + `, ` + and + `, status, ` + sumsOf(totalColumns) + ` FROM (` + from.sql + `) GROUP BY ` + by + `, status, ` + and, from.args}
+	group := by + `, status`
+	if and != "''" { // a constant keeps SQLite from reading in the order of a key
+		group += `, ` + and
+	}
+	return query{`SELECT ` + by + `, ` + and + `, status, ` + sumsOf(totalColumns) + ` FROM (` + from.sql + `) GROUP BY ` + group, from.args}
+}
+
+// byDay sums the days of what ended, of each status alone: then the keys of the counters, which
+// begin with the day, have the order of the groups, and nothing is sorted.
+func (f StatsFilter) byDay(ctx context.Context, db *sql.DB) (all []Group, err error) {
+	for _, s := range []task.Status{task.Completed, task.Stopped, task.Failed} {
+		if f.Status != "" && f.Status != s {
+			continue
+		}
+		one := f
+		one.Status = s
+		some, err := groups(ctx, db, one.query("day", "''"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
 }
 
 // where is the condition on columns user, repo, model and status, as far as there are such.
