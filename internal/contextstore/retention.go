@@ -112,7 +112,7 @@ func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Ret
 	})
 	if err == nil && r.MaxBytes > 0 {
 		if total > r.MaxBytes {
-			err = s.shrink(ctx, r, dry, &total, did)
+			err = s.shrink(ctx, r, &total, did)
 		}
 		if r.Near != nil && total >= r.MaxBytes/10*9 {
 			r.Near(total)
@@ -145,7 +145,7 @@ func (s *Store) eachEnded(ctx context.Context, r Retention, f func(dir string, e
 const shrinkBatch = 1024
 
 // shrink removes the oldest runs until the rest takes no more than it may.
-func (s *Store) shrink(ctx context.Context, r Retention, dry bool, total *int64, did func(string, RetentionStep) int64) error {
+func (s *Store) shrink(ctx context.Context, r Retention, total *int64, did func(string, RetentionStep) int64) error {
 	type run struct {
 		ended time.Time
 		dir   string

@@ -68,8 +68,9 @@ func taken(r Row, f StatsFilter) (repo, day string, ok bool) {
 	if !r.CompletedAt.IsZero() {
 		day = r.CompletedAt.UTC().Format(time.DateOnly)
 	}
-	return repo, day, !(f.User != "" && f.User != r.User || f.Status != "" && f.Status != r.Status || f.Model != "" && f.Model != r.Model ||
-		f.Repo != "" && f.Repo != repo && !strings.HasSuffix(repo, "/"+f.Repo) || f.From != "" && day < f.From || f.To != "" && (day == "" || day > f.To))
+	left := f.User != "" && f.User != r.User || f.Status != "" && f.Status != r.Status || f.Model != "" && f.Model != r.Model ||
+		f.Repo != "" && f.Repo != repo && !strings.HasSuffix(repo, "/"+f.Repo) || f.From != "" && day < f.From || f.To != "" && (day == "" || day > f.To)
+	return repo, day, !left
 }
 
 func endsOf(rows []Row, f StatsFilter) (e Ends) {
