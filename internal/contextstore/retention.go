@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
 
@@ -233,7 +234,7 @@ func (s *Store) keeping(ctx context.Context) (release func(), err error) {
 func (s *Store) Keep(ctx context.Context, uuid, by string, release bool) (did bool, err error) {
 	done, err := s.keeping(ctx)
 	if err != nil {
-		return false, fmt.Errorf("keep %s: %w", uuid, err)
+		return false, i18n.E("contextstore.keep_wait", uuid, err)
 	}
 	defer done()
 	return InDir(s.BaseDir, uuid, func(dir string) (bool, error) {

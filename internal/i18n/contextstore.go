@@ -18,6 +18,10 @@ func contextstoreTexts() map[string]text {
 			"%s tells of run %q, not of the directory it lies in: move the directory away if it is a copy",
 			"%s は置かれたディレクトリではなく実行 %q について書かれています。複製なら別の場所へ移してください",
 		},
+		"contextstore.keep_wait": {
+			"run %s is as it was, retention is at work on another one and takes its time: try again (%v)",
+			"実行 %s は変わっていません。保存期間の処理に時間がかかっています。もう一度試してください（%v）",
+		},
 		"contextstore.import_there": {
 			"run %s is here already, and nothing was imported: it is never overwritten",
 			"実行 %s はすでにあります。上書きはしないため、取り込みませんでした",
