@@ -329,16 +329,21 @@ func outlasting(ctx context.Context, while time.Duration) (context.Context, cont
 func (s *system) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer cancel()
-	done, err := workspace.Clean(ctx, workspace.CleanOptions{
-		Workspaces: filepath.Dir(s.store.WorkspaceDir("x")), Mirrors: s.store.MirrorsDir(), Setups: s.store.SetupsDir(), Old: s.store.OldCacheDir(),
-		Ended:   func(uuid string) (time.Time, bool) { return s.store.Settled(ctx, uuid) },
-		KeepFor: time.Duration(s.cfg.Workspace.KeepDays) * 24 * time.Hour, MaxBytes: int64(s.cfg.Workspace.MaxGB * 1e9), Now: s.env.Now(),
-	})
+	done, err := workspace.Clean(ctx, s.unused(ctx))
 	if len(done.Removed) > 0 {
 		s.log.Info("Cleaned up", "removed", len(done.Removed), "bytes", done.Freed)
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		s.log.Warn("Not all could be cleaned up: " + err.Error())
+	}
+}
+
+// unused says which workspaces, mirrors and setups may go.
+func (s *system) unused(ctx context.Context) workspace.CleanOptions {
+	return workspace.CleanOptions{
+		Workspaces: filepath.Dir(s.store.WorkspaceDir("x")), Mirrors: s.store.MirrorsDir(), Setups: s.store.SetupsDir(), Old: s.store.OldCacheDir(),
+		Ended:   func(uuid string) (time.Time, bool) { return s.store.Settled(ctx, uuid) },
+		KeepFor: time.Duration(s.cfg.Workspace.KeepDays) * 24 * time.Hour, MaxBytes: int64(s.cfg.Workspace.MaxGB * 1e9), Now: s.env.Now(),
 	}
 }
 

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -36,5 +38,22 @@ func TestNightly(t *testing.T) {
 		if err != nil || at.form == "" && len(all) > 0 || at.form != "" && (len(all) != 1 || filepath.Base(all[0]) != at.form) {
 			t.Errorf("%s: %q, %v", at.time, all, err)
 		}
+	}
+}
+
+// What a rule does not say is as for all runs; a rule that keeps is one for nothing else.
+func TestRetentionOfTheSettings(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	h := newVendorHouse(t)
+	h.must(os.WriteFile(path, []byte("context_storage: {retention: {gzip_days: 3, max_gb: 1.5, rules: [{status: failed, delete_days: 14}, {repository: acme/law, keep: true}]}}\n"), 0o600))
+	cfg, err := LoadConfig(path, func(string) string { return "" })
+	h.must(err)
+	r := (&system{cfg: cfg}).retention()
+	day := 24 * time.Hour
+	want := contextstore.Retention{Gzip: 3 * day, Slim: 30 * day, Delete: 90 * day, MaxBytes: 1_500_000_000, Rules: []contextstore.RetentionRule{
+		{Status: task.Failed, Gzip: 3 * day, Slim: 30 * day, Delete: 14 * day}, {Repo: "acme/law", Keep: true, Gzip: 3 * day, Slim: 30 * day, Delete: 90 * day}}}
+	if r.Near = nil; !reflect.DeepEqual(r, want) {
+		t.Errorf("%+v\nwant %+v", r, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,7 +24,8 @@ type cleanupCmd struct {
 	place     `embed:""`
 }
 
-// Run does with ended runs what context_storage.retention asks for, or says what it would do.
+// Run does with ended runs what context_storage.retention asks for and removes what is unused, or
+// says what it would do.
 func (k cleanupCmd) Run(c *console) error {
 	o := app.CleanupOptions{GzipAll: k.GzipAll, Dry: k.DryRun}
 	if k.OlderThan != "" {
@@ -41,11 +43,12 @@ func (k cleanupCmd) Run(c *console) error {
 	defer stop()
 	did, freed := map[contextstore.RetentionStep]int{}, int64(0)
 	var failed error
-	base, who, err := app.Cleanup(ctx, env, k.BaseDir, k.Config, o, func(r contextstore.Retained) {
+	tell := func(v any) { failed = errors.Join(failed, c.json(v)) }
+	report, err := app.Cleanup(ctx, env, k.BaseDir, k.Config, o, func(r contextstore.Retained) {
 		did[r.Step]++
 		freed += r.Freed
 		if k.JSON {
-			failed = errors.Join(failed, c.json(r))
+			tell(r)
 			return
 		}
 		c.say("cli.cleanup_"+string(r.Step), contextstore.Short(r.UUID), mebibytes(r.Freed))
@@ -53,8 +56,21 @@ func (k cleanupCmd) Run(c *console) error {
 	if bad := (*app.ConfigError)(nil); errors.As(err, &bad) {
 		return usage(bad.Err)
 	}
-	if !k.DryRun && len(did) > 0 {
-		c.record(base, contextstore.AuditEntry{Actor: who, Action: "cleanup", Detail: fmt.Sprintf("compressed %d, slimmed %d, removed %d", did[contextstore.StepGzip], did[contextstore.StepSlim], did[contextstore.StepDelete])})
+	unused := report.Unused
+	for _, path := range unused.Removed {
+		if path, _ = filepath.Rel(report.Base, path); k.JSON {
+			tell(map[string]string{"path": path, "step": "unused"})
+		} else {
+			c.say("cli.cleanup_unused", path)
+		}
+	}
+	removed := did[contextstore.StepDelete] + did[contextstore.StepRoom]
+	if !k.DryRun && len(did)+len(unused.Removed) > 0 {
+		c.record(report.Base, contextstore.AuditEntry{Actor: report.Actor, Action: "cleanup",
+			Detail: fmt.Sprintf("compressed %d, slimmed %d, removed %d, unused %d", did[contextstore.StepGzip], did[contextstore.StepSlim], removed, len(unused.Removed))})
+	}
+	if report.Near > 0 {
+		c.note("cli.cleanup_near", mebibytes(report.Near), mebibytes(report.Most))
 	}
 	if err = errors.Join(err, failed); err != nil || k.JSON {
 		return err
@@ -63,7 +79,10 @@ func (k cleanupCmd) Run(c *console) error {
 	if k.DryRun {
 		total = "cli.cleanup_dry"
 	}
-	c.say(total, did[contextstore.StepGzip], did[contextstore.StepSlim], did[contextstore.StepDelete], mebibytes(freed))
+	c.say(total, did[contextstore.StepGzip], did[contextstore.StepSlim], removed, mebibytes(freed))
+	if len(unused.Removed) > 0 {
+		c.say(total+"_unused", len(unused.Removed), mebibytes(unused.Freed))
+	}
 	return nil
 }
 

@@ -54,10 +54,13 @@ type commands struct {
 	Stop      stopCmd      `cmd:"" help:"${stop_help}"`
 	Retry     retryCmd     `cmd:"" help:"${retry_help}"`
 	Unlock    unlockCmd    `cmd:"" help:"${unlock_help}"`
+	Compress  compressCmd  `cmd:"" help:"${compress_help}"`
+	Keep      keepCmd      `cmd:"" help:"${keep_help}"`
 	Show      showCmd      `cmd:"" help:"${show_help}"`
 	Logs      logsCmd      `cmd:"" help:"${logs_help}"`
 	Tail      tailCmd      `cmd:"" help:"${tail_help}"`
 	Export    exportCmd    `cmd:"" help:"${export_help}"`
+	Import    importCmd    `cmd:"" help:"${import_help}"`
 	Tasks     tasksCmd     `cmd:"" help:"${tasks_help}"`
 	Search    searchCmd    `cmd:"" help:"${search_verb_help}"`
 	Stats     statsCmd     `cmd:"" help:"${stats_verb_help}"`

@@ -8,6 +8,7 @@ import (
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
 	"toritsugi/internal/task"
@@ -22,6 +23,7 @@ type statsCmd struct {
 	Model  string `placeholder:"MODEL" help:"${stats_model_help}"`
 	JSON   bool   `name:"json" xor:"form" help:"${json_help}"`
 	CSV    bool   `name:"csv" xor:"form" help:"${stats_csv_help}"`
+	HTML   string `name:"html" xor:"form" placeholder:"FILE" help:"${stats_html_help}"`
 	Goals  bool   `help:"${stats_goals_help}"`
 	place  `embed:""`
 }
@@ -48,12 +50,19 @@ func (s statsCmd) Run(c *console) error {
 	if err != nil {
 		return usage(err)
 	}
-	return ops.PrintStats(c.out, r, o)
+	if s.HTML == "" {
+		return ops.PrintStats(c.out, r, o)
+	}
+	page, err := ops.StatsPage(ctx, base, r, o, c.sanitizer().String)
+	if err == nil {
+		err = ops.WriteStatsPage(&disk.FS{}, s.HTML, page)
+	}
+	return usage(err)
 }
 
 func (s statsCmd) goals(ctx context.Context, c *console, base string, o ops.StatsOptions) error {
-	if s.CSV {
-		return usage(i18n.E("cli.usage_both", "--goals", "--csv"))
+	if s.CSV || s.HTML != "" {
+		return usage(i18n.E("cli.usage_both", "--goals", map[bool]string{true: "--csv", false: "--html"}[s.CSV]))
 	}
 	all, err := ops.Goals(ctx, base, o)
 	if err != nil {

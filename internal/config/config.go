@@ -96,6 +96,19 @@ type Retention struct {
 	GzipDays   int `yaml:"gzip_days" default:"7" check:"min=0,max=36500" doc:"After how many days messages and tool calls are compressed; everything that reads them opens both forms. 0: never."`
 	SlimDays   int `yaml:"slim_days" default:"30" check:"min=0,max=36500" doc:"After how many days they are removed; what was asked, decided, summed up and planned stays, and can be inherited. 0: never."`
 	DeleteDays int `yaml:"delete_days" default:"0" check:"min=0,max=36500" doc:"After how many days all of a run is removed; no fewer than context_inheritance.context_expiry_days while runs inherit. 0: as many as those."`
+
+	MaxGB float64         `yaml:"max_gb" default:"0" check:"min=0,max=1000000" doc:"Disk space of all ended runs without their workspaces, in GB of 1,000,000,000 bytes: the oldest go first, whatever their age, but for kept ones; from nine tenths on there is a warning. 0: no limit."`
+	Rules []RetentionRule `yaml:"rules" expand:"no" doc:"Other days for some runs, each {status, repository, gzip_days, slim_days, delete_days, keep}: the first that fits a run counts. status is completed, stopped or failed, repository is owner/name or the name alone; days that are not given are those above; keep: true keeps such runs from everything. tori keep does so with a single run."`
+}
+
+// RetentionRule is one item of context_storage.retention.rules.
+type RetentionRule struct {
+	Status     string `yaml:"status" check:"enum=completed|stopped|failed"` // each where empty
+	Repository string `yaml:"repository" check:"nonempty"`                  // each where empty
+	GzipDays   int    `yaml:"gzip_days" check:"min=1,max=36500"`            // the general ones where 0
+	SlimDays   int    `yaml:"slim_days" check:"min=1,max=36500"`
+	DeleteDays int    `yaml:"delete_days" check:"min=1,max=36500"`
+	Keep       bool   `yaml:"keep"`
 }
 
 // RunSearch is the section search (store-v2 §10.2).

@@ -56,7 +56,7 @@ var ignoreMeta = cmpopts.IgnoreUnexported(Config{})
 
 func defaults() *Config {
 	return &Config{
-		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Retention{7, 30, 0}, Masking{true, 10, 0.1}},
+		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Retention{GzipDays: 7, SlimDays: 30}, Masking{true, 10, 0.1}},
 		LLM: LLM{
 			Provider: "openai", FunctionCalling: "auto", TimeoutSeconds: 300, ConnectTimeoutSeconds: 10, MaxRetries: 5,
 			OpenAI:    Server{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
@@ -180,7 +180,7 @@ func TestExampleUncommented(t *testing.T) {
 }
 
 const full = `
-context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5, retention: {gzip_days: 3, slim_days: 20, delete_days: 400}, masking: {enabled: false, keep_turns: 4, min_share: 0.25}}
+context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5, retention: {gzip_days: 3, slim_days: 20, delete_days: 400, max_gb: 1.5, rules: [{status: failed, repository: acme/widgets, gzip_days: 1, slim_days: 2, delete_days: 3}, {repository: law, keep: true}]}, masking: {enabled: false, keep_turns: 4, min_share: 0.25}}
 llm:
   provider: script
   timeout_seconds: 10
@@ -306,7 +306,7 @@ func TestEveryKey(t *testing.T) {
 	some := ToolRules{[]string{"grep"}, []string{"glob"}}
 	c := parse(t, text, vars{"KEY": "s3cret-value", "DIR": "/d"})
 	want := &Config{
-		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400}, Masking{false, 4, 0.25}}, Search: RunSearch{SimilarRuns{true}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
+		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400, 1.5, []RetentionRule{{"failed", "acme/widgets", 1, 2, 3, false}, {Repository: "law", Keep: true}}}, Masking{false, 4, 0.25}}, Search: RunSearch{SimilarRuns{true}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
 		LLM: LLM{
 			Provider: "script", Fallbacks: []string{"openai/m", "ollama/library/q:7b"}, FunctionCalling: "false", TimeoutSeconds: 10,
 			ConnectTimeoutSeconds: 3, FirstTokenTimeoutSeconds: 4, PricesFile: "p.yaml", StateDir: "/d/s",
@@ -454,6 +454,10 @@ func TestErrors(t *testing.T) {
 		{"person", "access: {people: {hanako: 'github:hanako'}}", `c.yaml:1: access.people.hanako: expected a person as CHANNEL:ID, such as slack:U123 or terminal:hanako, found the text "hanako"`},
 		{"chat twice", "chat: {repositories: [{name: a, path: /x}, {name: a, path: /y}]}", `c.yaml:1: chat.repositories[1]: expected a name of its own, found "a", which chat.repositories[0] has already`},
 		{"retention", "context_storage: {retention: {delete_days: 30}}", `c.yaml:1: context_storage.retention.delete_days is 30: runs may be inherited from for 90 days (context_inheritance.context_expiry_days); keep them as long, or inherit for fewer days`},
+		{"retention rule", "context_storage: {retention: {rules: [{status: completed, delete_days: 30}, {status: failed, delete_days: 30}]}}", `c.yaml:1: context_storage.retention.rules[0].delete_days is 30: runs may be inherited from for 90 days (context_inheritance.context_expiry_days); keep them as long, or inherit for fewer days`},
+		{"retention rule for nothing", "context_storage: {retention: {rules: [{gzip_days: 3}]}}", `c.yaml:1: context_storage.retention.rules[0]: expected status (completed, stopped or failed), repository (owner/name), or both`},
+		{"retention rule of nothing", "context_storage: {retention: {rules: [{status: failed}]}}", `c.yaml:1: context_storage.retention.rules[0]: expected either keep: true, or gzip_days, slim_days or delete_days`},
+		{"retention rule twice", "context_storage: {retention: {rules: [{status: failed, keep: true}, {status: failed, gzip_days: 3}]}}", `c.yaml:1: context_storage.retention.rules[1]: expected a name of its own, found "failed", which context_storage.retention.rules[0] has already`},
 		{"maintenance", "maintenance: {at: noon}", `c.yaml:1: maintenance.at: expected a time of the day as HH:MM, such as 04:00, found the text "noon"`},
 		{"cutover", "sessions: {cutover: '25:00'}", `c.yaml:1: sessions.cutover: expected a time of the day as HH:MM, such as 04:00, found the text "25:00"`},
 		{"half of line", "channels: {line: {channel_secret: abcdefgh}}", `c.yaml:1: channels.line needs both channel_secret and access_token, or neither`},
@@ -721,7 +725,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 359 {
+	if len(all) != 361 {
 		t.Errorf("%d keys", len(all))
 	}
 }

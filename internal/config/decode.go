@@ -211,6 +211,8 @@ func (p *parser) field(f *field, n ast.Node, line int, where string, sc scope) b
 		return p.projects(n, line, where, target)
 	case kindRepositories:
 		return p.repositories(n, line, where, target)
+	case kindRetention:
+		return readItems(p, n, line, where, target, false, p.retentionRule, func(r *RetentionRule) string { return r.name() })
 	}
 	v, ok := p.scalar(f, n, line, where)
 	if ok {

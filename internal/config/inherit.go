@@ -1,7 +1,12 @@
 package config
 
 import (
+	"fmt"
+	"reflect"
+	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 )
 
 // ContextInheritance is the section context_inheritance (inherit §5).
@@ -41,8 +46,36 @@ func (c *Config) DeleteAfter() int {
 func (p *parser) retention() {
 	c := p.config
 	if most := c.ContextInheritance.ContextExpiryDays; c.ContextInheritance.Enabled && c.DeleteAfter() < most {
-		p.problem("config.retention", p.at(p.set("context_storage.retention.delete_days")), c.DeleteAfter(), most)
+		p.problem("config.retention", p.at(p.set("context_storage.retention.delete_days")), "context_storage.retention.delete_days", c.DeleteAfter(), most)
 	}
+	const rules = "context_storage.retention.rules"
+	for i, r := range c.ContextStorage.Retention.Rules {
+		// A run that failed is not inherited from.
+		if most := c.ContextInheritance.ContextExpiryDays; c.ContextInheritance.Enabled && r.Status != "failed" && r.DeleteDays > 0 && r.DeleteDays < most {
+			p.problem("config.retention", p.at(p.set(rules)), fmt.Sprintf("%s[%d].delete_days", rules, i), r.DeleteDays, most)
+		}
+	}
+}
+
+// name is what a rule is about.
+func (r RetentionRule) name() string { return strings.TrimSpace(r.Status + " " + r.Repository) }
+
+// retentionRule reads one item of context_storage.retention.rules.
+func (p *parser) retentionRule(items *schema, n ast.Node, line int, shown string) (RetentionRule, bool) {
+	var r RetentionRule
+	before := len(p.problems)
+	if !p.item(items, n, line, shown, reflect.ValueOf(&r).Elem()) {
+		return r, false
+	}
+	days := r.GzipDays + r.SlimDays + r.DeleteDays
+	switch {
+	case len(p.problems) > before:
+	case r.name() == "":
+		p.problem("config.rule_for", p.line(line), shown)
+	case r.Keep == (days > 0):
+		p.problem("config.rule_does", p.line(line), shown)
+	}
+	return r, len(p.problems) == before
 }
 
 // inheritance warns of a share of the model's window that is outside of what

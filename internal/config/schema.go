@@ -19,6 +19,7 @@ const (
 	kindServers
 	kindProjects
 	kindRepositories
+	kindRetention
 )
 
 func (k kind) scalar() bool { return k <= kindBool }
@@ -159,6 +160,9 @@ func kindOf(t reflect.Type) kind {
 		}
 		if t.Elem() == reflect.TypeFor[ChatRepository]() {
 			return kindRepositories
+		}
+		if t.Elem() == reflect.TypeFor[RetentionRule]() {
+			return kindRetention
 		}
 		return kindList
 	}

@@ -9,10 +9,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
 )
 
 // Retention says for how long ended runs keep what, counted from their ends (store-v2 §7.2, §8.1;
@@ -21,6 +26,23 @@ type Retention struct {
 	Gzip   time.Duration // then messages and tools are compressed
 	Slim   time.Duration // then they are removed, with what they refer to
 	Delete time.Duration // then all is removed
+
+	Rules []RetentionRule // take the place of these for the runs that they name; the first that fits
+
+	// MaxBytes is what the directories of ended runs may take together, 0 for no limit: the
+	// oldest go until it is enough. Near hears of what they take at the end, where that is
+	// nine tenths of MaxBytes or more; may be nil.
+	MaxBytes int64
+	Near     func(bytes int64)
+}
+
+// RetentionRule is a Retention of some runs.
+type RetentionRule struct {
+	Status task.Status // "" for each
+	Repo   string      // owner/name, or the name alone; "" for each
+	Keep   bool        // nothing is done with them
+
+	Gzip, Slim, Delete time.Duration
 }
 
 // RetentionStep is what is done with a run.
@@ -31,6 +53,7 @@ const (
 	StepGzip   RetentionStep = "gzip"
 	StepSlim   RetentionStep = "slim"
 	StepDelete RetentionStep = "delete"
+	StepRoom   RetentionStep = "room" // removed for MaxBytes
 )
 
 // Retained is a step that was done, or would be.
@@ -47,11 +70,11 @@ const slimmedFile = "slimmed.json"
 // compressed form, or a directory. The rest tells what was asked, decided and made of it.
 var slimmed = []string{Window, Messages, Tools, "images", "spill"}
 
-// Retain does with each ended run what its age asks for, and tells each of it. A run that is not
-// ended, or owes the world something, is left alone. dry only tells. Whenever it is cut short, the
-// next call goes on: a run has its messages plain, compressed or not at all, and never half.
-// ErrBusy: another process is at it. One run that fails keeps the others from nothing; the error is
-// that of the first.
+// Retain does with each ended run what its age asks for, removes the oldest where all take too
+// much, and tells each of it. A run that is not ended, owes the world something or is kept (Keep)
+// is left alone. dry only tells. Whenever it is cut short, the next call goes on: a run has its
+// messages plain, compressed or not at all, and never half. ErrBusy: another process is at it. One
+// run that fails keeps the others from nothing; the error is that of the first.
 func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Retained)) error {
 	release, err := s.Alone("retention")
 	if err != nil {
@@ -62,52 +85,189 @@ func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Ret
 		return err
 	}
 	var failed error
-	err = Walk(s.BaseDir, []string{DirCompleted}, func(dir string) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		uuid := filepath.Base(dir)
-		ended, ok := s.Settled(ctx, uuid)
-		if !ok {
-			return nil
-		}
-		step := r.step(s.Now().Sub(ended))
-		if step == "" {
-			return nil
-		}
+	did := func(dir string, step RetentionStep) (freed int64) {
 		freed, err := s.retain(ctx, dir, step, dry)
-		if errors.Is(err, os.ErrNotExist) { // somebody removed it
-			return nil
+		switch {
+		case errors.Is(err, os.ErrNotExist), errors.Is(err, errKept): // somebody removed it, or wants it
+		case err != nil:
+			failed = cmp.Or(failed, fmt.Errorf("%s of run %s: %w", step, filepath.Base(dir), err))
+		case freed > 0 || step == StepDelete || step == StepRoom:
+			each(Retained{filepath.Base(dir), step, freed})
+			return freed
 		}
-		if err != nil {
-			failed = cmp.Or(failed, fmt.Errorf("%s of run %s: %w", step, uuid, err))
-			return nil
+		return 0
+	}
+	total := int64(0)
+	err = s.eachEnded(ctx, r, func(dir string, _ time.Time, step RetentionStep) {
+		freed := int64(0)
+		if step != "" {
+			freed = did(dir, step)
 		}
-		if freed > 0 || step == StepDelete {
-			each(Retained{uuid, step, freed})
+		if r.MaxBytes > 0 {
+			n, _ := sizeOf(dir) // what is gone takes nothing
+			if dry && step != StepGzip {
+				n -= freed
+			}
+			total += n
 		}
-		return nil
 	})
+	if err == nil && r.MaxBytes > 0 {
+		if total > r.MaxBytes {
+			err = s.shrink(ctx, r, &total, did)
+		}
+		if r.Near != nil && total >= r.MaxBytes/10*9 {
+			r.Near(total)
+		}
+	}
 	return cmp.Or(err, failed)
 }
 
-// step is what a run of an age is due for.
-func (r Retention) step(age time.Duration) RetentionStep {
+// eachEnded calls f with each directory of completed/, when its run ended and what that is due
+// for; of a run that must be left alone the time is zero.
+func (s *Store) eachEnded(ctx context.Context, r Retention, f func(dir string, ended time.Time, step RetentionStep)) error {
+	return Walk(s.BaseDir, []string{DirCompleted}, func(dir string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ended, ok := s.Settled(ctx, filepath.Base(dir))
+		keep, step := false, RetentionStep("")
+		if ok {
+			keep, step = r.due(dir, s.Now().Sub(ended))
+		}
+		if !ok || keep {
+			ended = time.Time{}
+		}
+		f(dir, ended, step)
+		return nil
+	})
+}
+
+// shrinkBatch is how many of the oldest runs are looked for at once.
+const shrinkBatch = 1024
+
+// shrink removes the oldest runs until the rest takes no more than it may.
+func (s *Store) shrink(ctx context.Context, r Retention, total *int64, did func(string, RetentionStep) int64) error {
+	type run struct {
+		ended time.Time
+		dir   string
+	}
+	older := func(a, b run) int { return cmp.Or(a.ended.Compare(b.ended), cmp.Compare(a.dir, b.dir)) }
+	for last := (run{}); *total > r.MaxBytes; {
+		var oldest []run
+		err := s.eachEnded(ctx, r, func(dir string, ended time.Time, step RetentionStep) {
+			if x := (run{ended, dir}); !ended.IsZero() && step != StepDelete && older(x, last) > 0 { // that step was told of
+				oldest = append(oldest, x)
+			}
+			if len(oldest) == 2*shrinkBatch {
+				slices.SortFunc(oldest, older)
+				oldest = oldest[:shrinkBatch]
+			}
+		})
+		if err != nil || len(oldest) == 0 {
+			return err
+		}
+		slices.SortFunc(oldest, older)
+		for _, last = range oldest[:min(len(oldest), shrinkBatch)] {
+			if *total <= r.MaxBytes {
+				return nil
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			*total -= did(last.dir, StepRoom)
+		}
+	}
+	return nil
+}
+
+// due is what a run of an age is due for, and whether a rule keeps it from everything.
+func (r Retention) due(dir string, age time.Duration) (keep bool, step RetentionStep) {
+	var v View
+	if len(r.Rules) > 0 {
+		var err error
+		if v, err = ReadView(dir); err != nil { // whose rule it falls under nobody can tell
+			return true, ""
+		}
+	}
+	k := v.Metadata.TaskKey
+	for _, rule := range r.Rules {
+		if (rule.Status == "" || rule.Status == v.Status()) && (rule.Repo == "" || rule.Repo == k.Repo || rule.Repo == k.Owner+"/"+k.Repo) {
+			if rule.Keep {
+				return true, ""
+			}
+			r.Gzip, r.Slim, r.Delete = rule.Gzip, rule.Slim, rule.Delete
+			break
+		}
+	}
 	past := func(d time.Duration) bool { return d > 0 && age >= d }
 	switch {
 	case past(r.Delete):
-		return StepDelete
+		return false, StepDelete
 	case past(r.Slim):
-		return StepSlim
+		return false, StepSlim
 	case past(r.Gzip):
-		return StepGzip
+		return false, StepGzip
 	}
-	return ""
+	return false, ""
 }
 
+// keepFile is in the directory of a run that no retention touches: {"kept_at", "by"}.
+const keepFile = "keep.json"
+
+// errKept is why nothing was done with a run.
+var errKept = errors.New("it is kept")
+
+// keepWait is how long Keep waits for what is being done with one run.
+const keepWait = 30 * time.Second
+
+// IsKept reports whether a run is kept from retention (Keep).
+func IsKept(dir string) bool { return exists(filepath.Join(dir, keepFile)) }
+
+// keeping keeps retention and Keep apart, while one of them is at a run.
+func (s *Store) keeping(ctx context.Context) (release func(), err error) {
+	return filelock.OpenWait(ctx, filepath.Join(s.BaseDir, ".keep.lock"), keepWait)
+}
+
+// Keep has no retention touch a run, whatever its status; with release it is as others again. The
+// mark lies in the run's directory and is on the disk when Keep returns. did is false where it was
+// so already. The error wraps ErrNotFound, or filelock.ErrLocked where retention takes its time.
+func (s *Store) Keep(ctx context.Context, uuid, by string, release bool) (did bool, err error) {
+	done, err := s.keeping(ctx)
+	if err != nil {
+		return false, i18n.E("contextstore.keep_wait", uuid, err)
+	}
+	defer done()
+	return InDir(s.BaseDir, uuid, func(dir string) (bool, error) {
+		if IsKept(dir) != release {
+			return false, nil
+		}
+		path := filepath.Join(dir, keepFile)
+		if release {
+			return true, errors.Join(s.FS.Remove(path), s.FS.SyncDir(dir))
+		}
+		b, err := jsonl.Append(nil, struct {
+			At Time   `json:"kept_at"`
+			By string `json:"by"`
+		}{s.now(), s.Redact(by)})
+		if err != nil {
+			return false, err
+		}
+		return true, s.FS.Replace(path, b, true)
+	})
+}
+
+// retain does a step, or tells what it would free. errKept: somebody keeps the run.
 func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry bool) (freed int64, err error) {
+	release, err := s.keeping(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	if IsKept(dir) {
+		return 0, errKept
+	}
 	switch step {
-	case StepDelete:
+	case StepDelete, StepRoom:
 		if freed, err = sizeOf(dir); err != nil || dry {
 			return freed, err
 		}

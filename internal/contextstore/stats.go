@@ -17,6 +17,8 @@ type (
 	StatsFilter = index.StatsFilter
 	Group       = index.Group
 	Stats       = index.Stats
+	Ends        = index.Ends
+	Failure     = index.Failure
 )
 
 // Sum sums up the runs that a filter takes, of those that the viewer may see; days from since on
@@ -37,7 +39,57 @@ func Sum(ctx context.Context, base string, who Viewer, f StatsFilter, since stri
 	for i := range sums {
 		sums[i] = map[Group]*Totals{}
 	}
-	err = walk(base, func(dir string) error {
+	err = eachTaken(ctx, base, who, f, func(r Row, repo, day string) {
+		for i, name := range []string{string(r.Status), r.User, repo, r.Model, day} {
+			if i == 4 && (!r.Status.Final() || day < since) {
+				continue
+			}
+			k := Group{Name: name, Status: r.Status}
+			if sums[i][k] == nil {
+				sums[i][k] = &Totals{}
+			}
+			sums[i][k].Plus(index.TotalsOf(r))
+		}
+	})
+	for i, to := range []*[]Group{&s.Statuses, &s.Users, &s.Repos, &s.Models, &s.Days} {
+		for k, t := range sums[i] {
+			*to = append(*to, Group{Name: k.Name, Status: k.Status, Totals: *t})
+		}
+		slices.SortFunc(*to, func(a, b Group) int {
+			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Status, b.Status))
+		})
+	}
+	return s, true, err
+}
+
+// SumEnds tells how the runs ended that a filter takes, of those that the viewer may see. It reads
+// the rows of tasks.db where that holds every context, else all directories.
+func SumEnds(ctx context.Context, base string, who Viewer, f StatsFilter) (e Ends, err error) {
+	if who.Admin {
+		i, err := openWhole(ctx, base)
+		if err == nil {
+			e, err = i.Ends(ctx, f)
+			err = errors.Join(err, i.Close())
+		}
+		if err == nil {
+			return e, nil
+		}
+	}
+	e = index.NewEnds()
+	err = eachTaken(ctx, base, who, f, func(r Row, _, _ string) {
+		if r.Status.Final() {
+			e.Add(r)
+		}
+	})
+	slices.SortFunc(e.Failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), cmp.Compare(a.Reason, b.Reason))
+	})
+	return e, err
+}
+
+// eachTaken calls f with the rows of the directories that a filter takes.
+func eachTaken(ctx context.Context, base string, who Viewer, f StatsFilter, took func(r Row, repo, day string)) error {
+	return walk(base, func(dir string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -51,30 +103,11 @@ func Sum(ctx context.Context, base string, who Viewer, f StatsFilter, since stri
 		if !r.CompletedAt.IsZero() {
 			day = DayOf(r.CompletedAt.Time)
 		}
-		if !takesSum(f, r, repo, day) {
-			return nil
-		}
-		for i, name := range []string{string(r.Status), r.User, repo, r.Model, day} {
-			if i == 4 && (!r.Status.Final() || day < since) {
-				continue
-			}
-			k := Group{Name: name, Status: r.Status}
-			if sums[i][k] == nil {
-				sums[i][k] = &Totals{}
-			}
-			sums[i][k].Plus(index.TotalsOf(r))
+		if takesSum(f, r, repo, day) {
+			took(r, repo, day)
 		}
 		return nil
 	})
-	for i, to := range []*[]Group{&s.Statuses, &s.Users, &s.Repos, &s.Models, &s.Days} {
-		for k, t := range sums[i] {
-			*to = append(*to, Group{Name: k.Name, Status: k.Status, Totals: *t})
-		}
-		slices.SortFunc(*to, func(a, b Group) int {
-			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Status, b.Status))
-		})
-	}
-	return s, true, err
 }
 
 // takesSum reports whether the filter takes a run, as the index would.

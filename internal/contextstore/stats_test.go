@@ -23,7 +23,7 @@ func TestSumIsOfWhatOneMaySee(t *testing.T) {
 		}
 		c, _, err := s.Claim(t.Context(), id)
 		must(t, err)
-		must(t, c.Transition(t.Context(), []task.Outcome{{Status: task.Completed}, {Status: task.Stopped}, {Status: task.Completed}}[n]))
+		must(t, c.Transition(t.Context(), []task.Outcome{{Status: task.Completed}, {Status: task.Failed, Reason: "the checks failed"}, {Status: task.Completed}}[n]))
 	}
 	today := DayOf(s.Now())
 	sorted := func(s Stats) string {
@@ -43,7 +43,9 @@ func TestSumIsOfWhatOneMaySee(t *testing.T) {
 	for _, f := range filters {
 		got, scanned, err := Sum(t.Context(), s.BaseDir, Viewer{Admin: true}, f, "2000-01-01")
 		must(t, err)
-		if indexed[f] = sorted(got); scanned {
+		ends, err := SumEnds(t.Context(), s.BaseDir, Viewer{Admin: true}, f)
+		must(t, err)
+		if indexed[f] = sorted(got) + fmt.Sprint(ends); scanned {
 			t.Errorf("%+v: the directories were read", f)
 		}
 	}
@@ -64,8 +66,10 @@ func TestSumIsOfWhatOneMaySee(t *testing.T) {
 	for _, f := range filters {
 		got, scanned, err := Sum(t.Context(), base, Viewer{Admin: true}, f, "2000-01-01")
 		must(t, err)
-		if sorted(got) != indexed[f] || !scanned {
-			t.Errorf("%+v, scanned %v:\n%s\nby the index:\n%s", f, scanned, sorted(got), indexed[f])
+		ends, err := SumEnds(t.Context(), base, Viewer{Admin: true}, f)
+		must(t, err)
+		if sorted(got)+fmt.Sprint(ends) != indexed[f] || !scanned {
+			t.Errorf("%+v, scanned %v:\n%s\nby the index:\n%s", f, scanned, sorted(got)+fmt.Sprint(ends), indexed[f])
 		}
 	}
 }

@@ -445,14 +445,14 @@ func (s *Store) OldCacheDir() string { return filepath.Join(s.BaseDir, "cache") 
 func (s *Store) MirrorsDir() string { return filepath.Join(s.BaseDir, "mirrors") }
 
 // Settled returns when a run ended, or false while it may go on, or owes the
-// world something, or cannot be read.
+// world something, or is kept (Keep), or cannot be read.
 func (s *Store) Settled(ctx context.Context, uuid string) (time.Time, bool) {
 	dir, err := s.dir(uuid)
 	if err != nil {
 		return time.Time{}, errors.Is(err, ErrNotFound)
 	}
 	state, err := ReadState(dir)
-	if err != nil || !state.TaskStatus.Final() || state.Phase != "" {
+	if err != nil || !state.TaskStatus.Final() || state.Phase != "" || IsKept(dir) {
 		return time.Time{}, false
 	}
 	left, err := s.Undelivered(ctx, uuid)

@@ -18,6 +18,38 @@ func contextstoreTexts() map[string]text {
 			"%s tells of run %q, not of the directory it lies in: move the directory away if it is a copy",
 			"%s は置かれたディレクトリではなく実行 %q について書かれています。複製なら別の場所へ移してください",
 		},
+		"contextstore.keep_wait": {
+			"run %s is as it was, retention is at work on another one and takes its time: try again (%v)",
+			"実行 %s は変わっていません。保存期間の処理に時間がかかっています。もう一度試してください（%v）",
+		},
+		"contextstore.import_there": {
+			"run %s is here already, and nothing was imported: it is never overwritten",
+			"実行 %s はすでにあります。上書きはしないため、取り込みませんでした",
+		},
+		"contextstore.import_live": {
+			"run %s is %q in its record: only a run that has ended can be imported",
+			"記録の中の実行 %s は %q です。取り込めるのは終了した実行だけです",
+		},
+		"contextstore.import_uuid": {
+			"this is no record of a run (metadata of %q, of %q): expected what tori export UUID --format json prints",
+			"実行の記録ではありません（metadata は %q、uuid は %q）。tori export UUID --format json の出力が必要です",
+		},
+		"contextstore.import_format": {
+			"its format is %s: expected what tori export UUID --format json prints",
+			"形式が %s です。tori export UUID --format json の出力が必要です",
+		},
+		"contextstore.import_file": {
+			"the record has a file %q: expected names of JSON files of a run, each once",
+			"記録に %q というファイルがあります。実行の JSON ファイルの名前が一つずつ必要です",
+		},
+		"contextstore.import_broken": {
+			"the record is damaged at byte %d (%v), and nothing was imported: export the run again",
+			"記録の %d バイト目が壊れています（%v）。何も取り込んでいません。もう一度書き出してください",
+		},
+		"contextstore.import_findings": {
+			"the record is not whole, and nothing was imported: %s line %d: %v",
+			"記録に欠けや矛盾があるため、何も取り込んでいません: %s の %d 行目: %v",
+		},
 		"contextstore.busy": {
 			"run %s is in the hands of process %d on %s: wait for it, or stop that process first (%v)",
 			"実行 %s はプロセス %d（%s）が処理中です。終わるのを待つか、先にそのプロセスを止めてください（%v）",

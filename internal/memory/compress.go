@@ -402,3 +402,30 @@ func (w *Window) adopt() error {
 	}
 	return w.apply(*s, m, "the summary was written before the run was interrupted")
 }
+
+// Compress has a summary take the place of older messages of a run that nobody works on, though
+// none is due (store-v2 §8.2). It returns the tokens of a request before and after; where nothing is
+// to be summarised, or no summary is fit, nothing changes, and the error says so.
+func Compress(ctx context.Context, ledger Ledger, p Policy, reason string) (before, after int, err error) {
+	w, err := Open(ledger, &screen{}, p)
+	if err != nil {
+		return 0, 0, err
+	}
+	before = w.Tokens()
+	for range maxFailures {
+		err = w.compress(ctx, reason)
+		var failed *failedError
+		if !errors.As(err, &failed) {
+			break
+		}
+		if ledger.CompressionFailed(); failed.refused {
+			w.refused = failed.why
+		}
+	}
+	if errors.Is(err, errNothing) {
+		err = i18n.E("memory.nothing")
+	}
+	after = w.Tokens()
+	ledger.ContextTokens(after)
+	return before, after, err
+}

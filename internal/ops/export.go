@@ -111,8 +111,8 @@ func exportRecord(w *bufio.Writer, v opened, o ExportOptions) error {
 			return err
 		}
 		if r != nil {
-			v.files["planning.jsonl"] = r
-			names = append(names, "planning.jsonl")
+			v.files[contextstore.PlanningRecord] = r
+			names = append(names, contextstore.PlanningRecord)
 		}
 	}
 	slices.Sort(names)

@@ -144,6 +144,9 @@ func overview(p *printer, v contextstore.View, o ShowOptions) {
 		p.printf("%s: %s\n", label, clean(*v.State.Error))
 	}
 	p.printf("Files: %s\n", v.Dir)
+	if contextstore.IsKept(v.Dir) {
+		p.printf("%s\n", o.Lang.T("show.kept", contextstore.Short(v.Metadata.UUID)))
+	}
 	p.printf("\nStatistics:\n  LLM calls: %s\n  Tool calls: %s\n  Total tokens: %s\n",
 		thousands(v.State.LLMCallCount), thousands(v.State.ToolCallCount), thousands(v.State.TotalTokensUsed))
 	for _, s := range spending(v.State, v.Metadata.Config.Provider == "script", o.Lang) {
@@ -297,7 +300,7 @@ func overviewJSON(p *printer, v contextstore.View) error {
 		return err
 	}
 	p.json(map[string]any{"metadata": v.Metadata, "state": v.State, "status": v.Status(), "directory": v.Dir,
-		"owned": v.Held, "messages": messages, "summaries": summaries})
+		"owned": v.Held, "kept": contextstore.IsKept(v.Dir), "messages": messages, "summaries": summaries})
 	return p.err
 }
 

@@ -67,9 +67,12 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 		case v.State.Unverified:
 			s = "unverified"
 		}
-		k := v.Metadata.TaskKey
+		k, kept := v.Metadata.TaskKey, ""
+		if contextstore.IsKept(v.Dir) {
+			kept = o.Lang.T("ops.kept") + " "
+		}
 		p.printf("%-8s  %-11s %-16s %6d %5d  %s\n", contextstore.Short(v.Metadata.UUID), s, stamp(v.Metadata.CreatedAt)[:16], v.State.LLMCallCount,
-			v.State.ToolCallCount, fit(k.Repo+"#"+k.ID+" "+v.Metadata.Title, max(o.Width-columnsBefore, 20)))
+			v.State.ToolCallCount, fit(kept+k.Repo+"#"+k.ID+" "+v.Metadata.Title, max(o.Width-columnsBefore, 20)))
 	}
 	for _, v := range l.Views {
 		if age, stale := v.Stale(o.Now, o.Stale); stale {
@@ -99,7 +102,7 @@ func row(v contextstore.View) map[string]any {
 	return map[string]any{"uuid": m.UUID, "task_source": k.Source, "owner": k.Owner, "repo": k.Repo, "task_type": k.Type, "task_id": k.ID,
 		"title": m.Title, "status": v.Status(), "interrupted": v.Interrupted(), "unverified": s.Unverified, "created_at": m.CreatedAt, "started_at": s.StartedAt, "completed_at": s.CompletedAt,
 		"llm_provider": m.Config.Provider, "model": m.Config.Model, "llm_call_count": s.LLMCallCount, "tool_call_count": s.ToolCallCount,
-		"total_tokens": s.TotalTokensUsed, "compression_count": s.CompressionCount, "error_message": s.Error, "user": m.User, "directory": v.Dir,
+		"total_tokens": s.TotalTokensUsed, "compression_count": s.CompressionCount, "error_message": s.Error, "user": m.User, "directory": v.Dir, "kept": contextstore.IsKept(v.Dir),
 		"prompt_tokens": s.PromptTokens, "cached_tokens": s.CachedTokens, "cache_write_tokens": s.CacheWriteTokens, "completion_tokens": s.CompletionTokens,
 		"reasoning_tokens": s.ReasoningTokens, "cost_micro_usd": s.CostMicroUSD, "unpriced_calls": s.UnpricedCalls}
 }

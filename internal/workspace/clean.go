@@ -29,6 +29,7 @@ type CleanOptions struct {
 	KeepFor  time.Duration // what was not used for as long is removed
 	MaxBytes int64         // the least recently used go until the rest is no more; 0 for no limit
 	Now      time.Time
+	Dry      bool // nothing is removed, only told
 }
 
 // Cleaned says what Clean did.
@@ -69,7 +70,7 @@ func Clean(ctx context.Context, opt CleanOptions) (Cleaned, error) {
 			if ctx.Err() != nil {
 				return done, ctx.Err()
 			}
-			all[i].measure()
+			all[i].measure(opt.Dry)
 			done.Left += all[i].size
 		}
 	}
@@ -83,9 +84,9 @@ func Clean(ctx context.Context, opt CleanOptions) (Cleaned, error) {
 			continue
 		}
 		if opt.MaxBytes <= 0 {
-			it.measure()
+			it.measure(opt.Dry)
 		}
-		err := it.remove()
+		err := it.remove(opt.Dry)
 		if errors.Is(err, errBusy) {
 			done.Busy++
 			continue
@@ -99,6 +100,9 @@ func Clean(ctx context.Context, opt CleanOptions) (Cleaned, error) {
 		if opt.MaxBytes > 0 {
 			done.Left -= it.size
 		}
+	}
+	if opt.Dry {
+		return done, errors.Join(errs...)
 	}
 	errs = append(errs, sweepLocks(opt.Mirrors))
 	repos, err := entries(opt.Setups)
@@ -266,19 +270,24 @@ func setupItems(dir string, keys map[string]bool) (all []item, err error) {
 	return all, err
 }
 
-// remove deletes what nobody has open. It is renamed first, so that one half
-// removed is never taken for a whole one.
-func (it *item) remove() error {
-	if strings.HasPrefix(filepath.Base(it.path), tempPrefix) {
-		if _, err := os.Lstat(it.lock); errors.Is(err, fs.ErrNotExist) {
-			return removeAll(it.path)
-		}
+// remove deletes what nobody has open; dry only looks whether somebody has. It is renamed
+// first, so that one half removed is never taken for a whole one.
+func (it *item) remove(dry bool) error {
+	locks := exists(it.lock)
+	if strings.HasPrefix(filepath.Base(it.path), tempPrefix) && !locks && !dry {
+		return removeAll(it.path)
+	}
+	if dry && !locks {
+		return nil
 	}
 	lock, err := takeLock(it.lock, exclusive)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = release(lock) }()
+	if dry {
+		return nil
+	}
 	tmp := it.path
 	if !strings.HasPrefix(filepath.Base(tmp), tempPrefix) {
 		tmp = tempName(it.path)
@@ -299,8 +308,8 @@ func (it *item) remove() error {
 }
 
 // measure finds the item's size on the disk. That of something which no longer
-// changes is noted beside it: a tree may have a hundred thousand files.
-func (it *item) measure() {
+// changes is noted beside it, unless dry: a tree may have a hundred thousand files.
+func (it *item) measure(dry bool) {
 	note := filepath.Join(it.path, "size")
 	if it.static {
 		if data, err := disk.Read(note, disk.MaxWhole); err == nil {
@@ -323,7 +332,7 @@ func (it *item) measure() {
 		}
 		return nil
 	})
-	if it.static {
+	if it.static && !dry {
 		_ = (&disk.FS{}).Replace(note, []byte(strconv.FormatInt(it.size, 10)+"\n"), false) // else it is measured again
 	}
 }

@@ -379,9 +379,23 @@ func TestClean(t *testing.T) {
 
 	opt := CleanOptions{Workspaces: filepath.Join(house, "workspaces"), Mirrors: m.Dir, Setups: filepath.Join(house, "setup"), KeepFor: 7 * day, Now: now,
 		Ended: func(name string) (time.Time, bool) { at, ok := ended[name]; return at, ok }}
+	tree := func() (all []string) {
+		_ = filepath.WalkDir(house, func(path string, _ os.DirEntry, _ error) error { all = append(all, path); return nil })
+		return all
+	}
+	before := tree()
+	opt.Dry = true
+	told, err := Clean(t.Context(), opt)
+	if d := cmp.Diff(before, tree()); err != nil || d != "" {
+		t.Errorf("a dry call, %v:\n%s", err, d)
+	}
+	opt.Dry = false
 	done, err := Clean(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if d := cmp.Diff(told, done); d != "" {
+		t.Errorf("told and done:\n%s", d)
 	}
 	names := func(dir string) (all []string) {
 		list, _ := os.ReadDir(filepath.Join(house, dir))

@@ -4,6 +4,7 @@
 package fsck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,6 +146,18 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 		c.tell(f)
 	}
 	return c.report, ctx.Err()
+}
+
+// Imported says what is wrong with the run that contextstore.Store.Import put together in a base
+// directory of its own. Images are in no record.
+func Imported(ctx context.Context, base string) error {
+	r, err := Check(ctx, base, Options{})
+	for _, f := range r.Findings {
+		if err == nil && !f.Note && f.Kind != "image_missing" {
+			err = i18n.E("contextstore.import_findings", cmp.Or(f.File, filepath.Base(f.Path)), f.Line, i18n.E("check.found."+f.Kind, f.Args...))
+		}
+	}
+	return err
 }
 
 // checker is one run of Check.

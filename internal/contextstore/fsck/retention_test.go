@@ -29,11 +29,20 @@ func later(t *testing.T, base string, days int, fs *disk.FS) *contextstore.Store
 
 var retention = contextstore.Retention{Gzip: 7 * 24 * time.Hour, Slim: 30 * 24 * time.Hour, Delete: 90 * 24 * time.Hour}
 
-// retain does what a run is due for in some days.
+// retain does what a run is due for in some days; none is for room alone.
 func retain(t *testing.T, base string, days int, fs *disk.FS, dry bool) (all []contextstore.Retained, err error) {
 	t.Helper()
+	r := retention
+	if days == 0 {
+		r = contextstore.Retention{MaxBytes: 1}
+	}
+	return retainBy(t, base, days, fs, r, dry)
+}
+
+func retainBy(t *testing.T, base string, days int, fs *disk.FS, r contextstore.Retention, dry bool) (all []contextstore.Retained, err error) {
+	t.Helper()
 	s := later(t, base, days, fs)
-	err = s.Retain(t.Context(), retention, dry, func(r contextstore.Retained) { all = append(all, r) })
+	err = s.Retain(t.Context(), r, dry, func(r contextstore.Retained) { all = append(all, r) })
 	return all, errors.Join(err, s.Close())
 }
 
@@ -119,17 +128,18 @@ func TestRetentionCutShort(t *testing.T) {
 			t.Helper()
 			l, err := contextstore.List(t.Context(), base, contextstore.Viewer{Admin: true}, contextstore.Filter{})
 			must(t, err)
+			removes := days == 0 || days >= 90
 			if len(l.Views) == 0 {
-				if days < 90 {
+				if !removes {
 					t.Fatalf("%s, %s: the run is gone", how, when)
 				}
 				return
 			}
-			if days >= 90 && over {
+			if removes && over {
 				t.Fatalf("%s, %s: the run is there", how, when)
 			}
 			all, _ := linesOf(t, l.Views[0].Dir, contextstore.Messages)
-			if gone := len(all) == 0 && contextstore.Slimmed(l.Views[0].Dir); !gone && !slices.Equal(all, want) || gone && days < 30 || over && days == 30 && !gone {
+			if gone := len(all) == 0 && contextstore.Slimmed(l.Views[0].Dir); !gone && !slices.Equal(all, want) || gone && days != 30 || over && days == 30 && !gone {
 				t.Fatalf("%s, %s: %d of %d messages, gone %v", how, when, len(all), len(want), gone)
 			}
 		}
@@ -148,7 +158,7 @@ func TestRetentionCutShort(t *testing.T) {
 			t.Fatalf("%s: %v", how, half)
 		}
 	}
-	for _, days := range []int{7, 30, 90} {
+	for _, days := range []int{0, 7, 30, 90} {
 		for at := 1; ; at++ {
 			base, dir := healthy(t, task.Completed)
 			want, _ := linesOf(t, dir, contextstore.Messages)
@@ -160,7 +170,11 @@ func TestRetentionCutShort(t *testing.T) {
 				return f.Before(op)
 			}})
 			armed = true
-			err := s.Retain(t.Context(), retention, false, func(contextstore.Retained) {})
+			r := retention
+			if days == 0 {
+				r = contextstore.Retention{MaxBytes: 1}
+			}
+			err := s.Retain(t.Context(), r, false, func(contextstore.Retained) {})
 			armed = false
 			must(t, s.Close())
 			if f.Hit().Kind == "" {
@@ -196,5 +210,144 @@ func TestRetentionCutShort(t *testing.T) {
 		if err != nil || n.Checked < 3 {
 			t.Errorf("%d days: %+v, %v", days, n, err)
 		}
+	}
+}
+
+// runs makes ended runs of one key after another, a minute between their ends, and returns their
+// uuids, the oldest first.
+func runs(t *testing.T, base string, keys []task.Key, ends []task.Status) (all []string) {
+	t.Helper()
+	at := time.Now().Add(-time.Hour)
+	s := open(t, contextstore.Options{BaseDir: base, Now: func() time.Time { return at }})
+	for i, k := range keys {
+		at = at.Add(time.Minute)
+		id, err := s.Enqueue(t.Context(), contextstore.Metadata{TaskKey: k})
+		must(t, err)
+		c, _, err := s.Claim(t.Context(), id)
+		must(t, err)
+		_, err = c.Append(contextstore.Message{Role: "user", Content: strings.Repeat("please do it well. ", 500)})
+		must(t, err)
+		must(t, c.Transition(t.Context(), task.Outcome{Status: ends[i], Summary: "summed up"}))
+		all = append(all, id)
+	}
+	must(t, s.Close())
+	return all
+}
+
+func keyOf(owner, repo, id string) task.Key {
+	return task.Key{Source: "github", Owner: owner, Repo: repo, Type: "issue", ID: id}
+}
+
+// Rules take the place of the general periods for the runs that they name, the first that fits.
+func TestRetentionRules(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	all := runs(t, base, []task.Key{keyOf("acme", "widgets", "1"), keyOf("acme", "widgets", "2"), keyOf("acme", "tools", "1"), keyOf("other", "tools", "1"), keyOf("acme", "law", "1")},
+		[]task.Status{task.Completed, task.Failed, task.Completed, task.Completed, task.Failed})
+	day := 24 * time.Hour
+	r := contextstore.Retention{Gzip: 7 * day, Rules: []contextstore.RetentionRule{{Repo: "law", Keep: true}, {Status: task.Failed, Delete: 5 * day}, {Repo: "acme/tools", Slim: 6 * day}}}
+	for _, dry := range []bool{true, false} {
+		done, err := retainBy(t, base, 8, &disk.FS{}, r, dry)
+		must(t, err)
+		got := map[string]contextstore.RetentionStep{}
+		for _, d := range done {
+			got[d.UUID] = d.Step
+		}
+		if len(got) != 4 || got[all[0]] != contextstore.StepGzip || got[all[1]] != contextstore.StepDelete || got[all[2]] != contextstore.StepSlim || got[all[3]] != contextstore.StepGzip {
+			t.Errorf("dry %v: %+v", dry, done)
+		}
+	}
+}
+
+// Where ended runs take too much the oldest go until it is enough, a dry call says which, and who
+// is near the limit is told.
+func TestRetentionRoom(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	var keys []task.Key
+	var ends []task.Status
+	for i := range 5 {
+		keys, ends = append(keys, keyOf("acme", "widgets", string(rune('1'+i)))), append(ends, task.Completed)
+	}
+	all := runs(t, base, keys, ends)
+	total, _, _, err := contextstore.DiskUse(base, []string{contextstore.DirCompleted}, contextstore.Viewer{Admin: true})
+	must(t, err)
+	near := int64(0)
+	r := contextstore.Retention{MaxBytes: total * 7 / 10, Near: func(n int64) { near = n }}
+	s := later(t, base, 0, nil)
+	if did, err := s.Keep(t.Context(), all[1], "ken", false); err != nil || !did {
+		t.Fatal(did, err)
+	}
+	must(t, s.Close())
+	for _, dry := range []bool{true, false} {
+		near = 0
+		done, err := retainBy(t, base, 0, &disk.FS{}, r, dry)
+		must(t, err)
+		if len(done) != 2 || done[0].UUID != all[0] || done[1].UUID != all[2] || done[0].Step != contextstore.StepRoom || done[0].Freed <= 0 {
+			t.Errorf("dry %v: %+v", dry, done)
+		}
+		if near != 0 {
+			t.Errorf("dry %v: %d of %d", dry, near, r.MaxBytes)
+		}
+	}
+	r.MaxBytes = total * 3 / 5 * 21 / 20 // and a bit
+	if done, err := retainBy(t, base, 0, &disk.FS{}, r, false); err != nil || len(done) > 0 || near < r.MaxBytes/10*9 || near > r.MaxBytes {
+		t.Errorf("%+v, %v, near %d of %d", done, err, near, r.MaxBytes)
+	}
+	if r := check(t, base, false); len(r.Findings) > 0 {
+		t.Error(kinds(r))
+	}
+}
+
+// A run that is kept loses nothing, over a reindex too; released it is as others. Whichever call
+// fails, it is kept or not, and whole.
+func TestKeptRunsStay(t *testing.T) {
+	t.Parallel()
+	for at := 1; ; at++ {
+		base, dir := healthy(t, task.Completed)
+		f, armed := &disktest.Failer{At: at, Err: io.ErrShortWrite}, false
+		s := later(t, base, 0, &disk.FS{Before: func(op disk.Op) error {
+			if !armed {
+				return nil
+			}
+			return f.Before(op)
+		}})
+		armed = true
+		_, err := s.Keep(t.Context(), filepath.Base(dir), "ken", false)
+		armed = false
+		must(t, s.Close())
+		if (err == nil) != (f.Hit().Kind == "") || err == nil && !contextstore.IsKept(dir) {
+			t.Fatalf("%v: %v", f.Hit(), err)
+		}
+		kept := contextstore.IsKept(dir)
+		if r := check(t, base, true); slices.ContainsFunc(kinds(r), func(k string) bool { return k != "temporary" }) {
+			t.Fatalf("%v: %v", f.Hit(), kinds(r))
+		}
+		if kept {
+			if _, err := Reindex(t.Context(), base, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if done, err := retain(t, base, 999, &disk.FS{}, false); err != nil || len(done) > 0 && kept || len(done) == 0 && !kept {
+			t.Fatalf("%v: kept %v, %+v, %v", f.Hit(), kept, done, err)
+		}
+		if err != nil {
+			continue
+		}
+		s = later(t, base, 0, nil)
+		if did, err := s.Keep(t.Context(), filepath.Base(dir), "ken", false); did || err != nil {
+			t.Errorf("again: %v, %v", did, err)
+		}
+		if did, err := s.Keep(t.Context(), filepath.Base(dir), "ken", true); !did || err != nil {
+			t.Errorf("release: %v, %v", did, err)
+		}
+		if _, err := s.Keep(t.Context(), "nobody", "ken", false); !errors.Is(err, contextstore.ErrNotFound) {
+			t.Error(err)
+		}
+		must(t, s.Close())
+		if done, err := retain(t, base, 999, &disk.FS{}, false); err != nil || len(done) != 1 {
+			t.Errorf("%+v, %v", done, err)
+		}
+		break
 	}
 }

@@ -141,6 +141,13 @@ func BenchmarkMillion(b *testing.B) {
 			}
 		})
 	}
+	b.Run("ends", func(b *testing.B) {
+		for range b.N {
+			if _, err := i.Ends(b.Context(), StatsFilter{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	for n, q := range seedQueries {
 		b.Run(fmt.Sprint("seed/", n), func(b *testing.B) {
 			for range b.N {

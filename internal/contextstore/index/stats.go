@@ -170,7 +170,7 @@ func (i *Index) Stats(ctx context.Context, f StatsFilter, since string) (s Stats
 			repos[0], err = groups(ctx, h.R, f.query("repo", "model"))
 		}
 		if err == nil {
-			s.Days, err = groups(ctx, h.R, days.query("day", "''"))
+			s.Days, err = days.byDay(ctx, h.R)
 		}
 		if err == nil && f.From == "" && f.To == "" && !f.Status.Final() {
 			if users[1], err = groups(ctx, h.R, summed("user", "''", f.rows(rowsOpen))); err == nil {
@@ -196,19 +196,12 @@ type query struct {
 }
 
 func groups(ctx context.Context, db *sql.DB, q query) (all []Group, err error) {
-	rows, err := db.QueryContext(ctx, q.sql, q.args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	return all, each(ctx, db, q, func(rows *sql.Rows) error {
 		var g Group
-		if err := rows.Scan(append([]any{(*anyText)(&g.Name), (*anyText)(&g.model), (*anyText)(&g.Status)}, g.fields()...)...); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(append([]any{(*anyText)(&g.Name), (*anyText)(&g.model), (*anyText)(&g.Status)}, g.fields()...)...)
 		all = append(all, g)
-	}
-	return all, rows.Err()
+		return err
+	})
 }
 
 func sumsOf(columns string) string {
@@ -239,7 +232,29 @@ func (f StatsFilter) query(by, and string) query {
 }
 
 func summed(by, and string, from query) query {
-	return query{`SELECT ` + by + `, ` + and + `, status, ` + sumsOf(totalColumns) + ` FROM (` + from.sql + `) GROUP BY ` + by + `, status, ` + and, from.args}
+	group := by + `, status`
+	if and != "''" { // a constant keeps SQLite from reading in the order of a key
+		group += `, ` + and
+	}
+	return query{`SELECT ` + by + `, ` + and + `, status, ` + sumsOf(totalColumns) + ` FROM (` + from.sql + `) GROUP BY ` + group, from.args}
+}
+
+// byDay sums the days of what ended, of each status alone: then the keys of the counters, which
+// begin with the day, have the order of the groups, and nothing is sorted.
+func (f StatsFilter) byDay(ctx context.Context, db *sql.DB) (all []Group, err error) {
+	for _, s := range []task.Status{task.Completed, task.Stopped, task.Failed} {
+		if f.Status != "" && f.Status != s {
+			continue
+		}
+		one := f
+		one.Status = s
+		some, err := groups(ctx, db, one.query("day", "''"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
 }
 
 // where is the condition on columns user, repo, model and status, as far as there are such.
@@ -324,6 +339,11 @@ func (f StatsFilter) rows(which string) query {
 	for i, n := range names {
 		cols[i] = rowValues[i] + " AS " + n
 	}
+	return f.of(which, strings.Join(cols, ", "))
+}
+
+// of are some columns of the rows that the filter takes.
+func (f StatsFilter) of(which, columns string) query {
 	w := f.where(true, true)
 	if f.From != "" {
 		w.add("day>=?", f.From)
@@ -336,5 +356,5 @@ func (f StatsFilter) rows(which string) query {
 		w.args = append([]any{f.User}, w.args...)
 	}
 	return query{`SELECT * FROM (SELECT coalesce(substr(completed_at, 1, 10), '') AS day, coalesce(user, '') AS user, ` + rowRepo + ` AS repo,
-		coalesce(model, '') AS model, status, ` + strings.Join(cols, ", ") + ` FROM ` + which + `) WHERE ` + w.String(), w.args}
+		coalesce(model, '') AS model, status, ` + columns + ` FROM ` + which + `) WHERE ` + w.String(), w.args}
 }

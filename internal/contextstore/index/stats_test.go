@@ -22,6 +22,9 @@ func TestStatsAreTheRows(t *testing.T) {
 	for n := range 400 {
 		r := aTask(rnd, n, 400)
 		r.User, r.Key.Repo, r.Key.Owner, r.Model = "user"+strconv.Itoa(n%3), "repo"+strconv.Itoa(n%4), "owner", "model"+strconv.Itoa(n%5)
+		if r.Status == task.Failed {
+			r.Error = []string{"", "the checks failed", strings.Repeat("長", 2*maxReason)}[n%3]
+		}
 		if n%50 == 0 {
 			r.Status, r.CompletedAt, r.Key.ID = task.Queued, jsonl.Time{}, strconv.Itoa(n)+"-open"
 		}
@@ -41,6 +44,10 @@ func TestStatsAreTheRows(t *testing.T) {
 							t.Fatal(f, err)
 						}
 						want := statsOf(rows, f, "2024-01-01")
+						ends, err := i.Ends(t.Context(), f)
+						if wanted := endsOf(rows, f); err != nil || fmt.Sprint(ends) != fmt.Sprint(wanted) {
+							t.Fatalf("%+v, %v:\ngot  %v\nwant %v", f, err, ends, wanted)
+						}
 						for name, pair := range map[string][2][]Group{"statuses": {got.Statuses, want.Statuses}, "users": {got.Users, want.Users}, "repos": {got.Repos, want.Repos}, "models": {got.Models, want.Models}, "days": {got.Days, want.Days}} {
 							for _, all := range pair {
 								slices.SortFunc(all, func(a, b Group) int { return cmp.Compare(a.Name+string(a.Status), b.Name+string(b.Status)) })
@@ -56,6 +63,29 @@ func TestStatsAreTheRows(t *testing.T) {
 	}
 }
 
+func taken(r Row, f StatsFilter) (repo, day string, ok bool) {
+	repo = r.Key.Owner + "/" + r.Key.Repo
+	if !r.CompletedAt.IsZero() {
+		day = r.CompletedAt.UTC().Format(time.DateOnly)
+	}
+	left := f.User != "" && f.User != r.User || f.Status != "" && f.Status != r.Status || f.Model != "" && f.Model != r.Model ||
+		f.Repo != "" && f.Repo != repo && !strings.HasSuffix(repo, "/"+f.Repo) || f.From != "" && day < f.From || f.To != "" && (day == "" || day > f.To)
+	return repo, day, !left
+}
+
+func endsOf(rows []Row, f StatsFilter) (e Ends) {
+	e = NewEnds()
+	for _, r := range rows {
+		if _, _, ok := taken(r, f); ok && r.Status.Final() {
+			e.Add(r)
+		}
+	}
+	slices.SortFunc(e.Failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), cmp.Compare(a.Reason, b.Reason))
+	})
+	return e
+}
+
 func statsOf(rows []Row, f StatsFilter, since string) (s Stats) {
 	add := func(to *[]Group, name string, r Row) {
 		k := slices.IndexFunc(*to, func(g Group) bool { return g.Name == name && g.Status == r.Status })
@@ -66,12 +96,8 @@ func statsOf(rows []Row, f StatsFilter, since string) (s Stats) {
 		(*to)[k].Plus(TotalsOf(r))
 	}
 	for _, r := range rows {
-		repo, day := r.Key.Owner+"/"+r.Key.Repo, ""
-		if !r.CompletedAt.IsZero() {
-			day = r.CompletedAt.UTC().Format(time.DateOnly)
-		}
-		if f.User != "" && f.User != r.User || f.Status != "" && f.Status != r.Status || f.Model != "" && f.Model != r.Model ||
-			f.Repo != "" && f.Repo != repo && !strings.HasSuffix(repo, "/"+f.Repo) || f.From != "" && day < f.From || f.To != "" && (day == "" || day > f.To) {
+		repo, day, ok := taken(r, f)
+		if !ok {
 			continue
 		}
 		add(&s.Statuses, string(r.Status), r)
