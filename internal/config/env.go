@@ -141,6 +141,7 @@ func (c *Config) Secrets() []string { return slices.Clone(c.meta.secrets) }
 
 func (p *parser) secrets(environ []string) []string {
 	all := append(p.settings(), p.config.serverSecrets()...)
+	all = append(all, p.config.Telemetry.Traces.secrets()...)
 	all = append(all, EnvSecrets(append(slices.Clip(environ), p.config.environment()...))...)
 	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
 	slices.Sort(all)
