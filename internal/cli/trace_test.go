@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -187,6 +188,44 @@ func TestThePhasesOfAPlan(t *testing.T) {
 	}
 	if want := "preparation, planning, execution 1, reflection, execution 1, execution 2, replan_decision, execution 2, execution 3, verification, completion"; strings.Join(phases, ", ") != want {
 		t.Errorf("got\n%s, want\n%s\n%s", strings.Join(phases, ", "), want, got.tree()+p.out.String())
+	}
+}
+
+// tori serve traces what it works on, and its log goes to a file by setting.
+func TestServeTracesAndLogs(t *testing.T) {
+	skipShort(t, "tori serve with a run of its own")
+	t.Parallel()
+	got, at := collect(t)
+	file := filepath.Join(t.TempDir(), "tori.log")
+	w, n := asked(t, fmt.Sprintf("logging: {format: json, file: %q}\ntelemetry: {traces: {enabled: true, endpoint: %q, headers: authorization=Bearer%%20key-of-traces}}\n", file, at))
+	out := w.once()
+	w.handed(n, out)
+	id := w.of(n).Metadata.UUID
+	tree := got.tree()
+	for _, name := range []string{"invoke_agent tori\n  phase preparation\n", "  phase completion\n    effect push\n"} {
+		if !strings.Contains(tree, name) {
+			t.Errorf("no %q in\n%s", name, tree)
+		}
+	}
+	for _, s := range got.all {
+		if want := uuid.MustParse(id); !bytes.Equal(s.TraceId, want[:]) {
+			t.Errorf("%s is in trace %x", s.Name, s.TraceId)
+		}
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := false
+	for line := range bytes.Lines(b) {
+		var r struct{ Time, Level, Msg, UUID string }
+		if err := json.Unmarshal(line, &r); err != nil || r.Time == "" || r.Level == "" || r.Msg == "" {
+			t.Errorf("%v: %s", err, line)
+		}
+		begun = begun || r.UUID == id && strings.HasPrefix(r.Msg, "Task started")
+	}
+	if !begun || strings.Contains(out, "Task started") || bytes.Contains(b, []byte("key-of-traces")) {
+		t.Errorf("the log:\n%s\nprinted:\n%s", b, out)
 	}
 }
 

@@ -104,15 +104,6 @@ func StartRun(ctx context.Context, uuid, does, what string) (context.Context, *S
 	return context.WithValue(ctx, phasesKey{}, s.phases), s
 }
 
-// StartTrace begins a trace of its own, of something that is no run.
-func StartTrace(ctx context.Context, does, what string) (context.Context, *Span) {
-	t := tracerOf(ctx)
-	if t == nil {
-		return ctx, nil
-	}
-	return t.start(ctx, does, what, trace.WithNewRoot())
-}
-
 func (t *Tracer) start(ctx context.Context, does, what string, opts ...trace.SpanStartOption) (context.Context, *Span) {
 	name := does
 	if what != "" {
