@@ -593,6 +593,19 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// Headers for a collector of traces hold keys.
+func TestHeadersAreSecret(t *testing.T) {
+	t.Parallel()
+	v := vars{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Basic%20abcdefgh, x=true", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "api-key=12345678-9"}
+	c := parse(t, "", v)
+	if diff := cmp.Diff([]string{"12345678-9", "Basic abcdefgh", "Basic%20abcdefgh", "abcdefgh", "authorization=Basic%20abcdefgh, x=true"}, c.Secrets()); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.SecretVariables(); len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestPrint(t *testing.T) {
 	t.Parallel()
 	c := parse(t, full, vars{"KEY": "s3cret-value", "DIR": "/d", "TORI_BUDGET_MAX_TURNS": "9"})

@@ -27,9 +27,12 @@ type Traces struct {
 	Content  bool   `yaml:"content" default:"false" doc:"Show in them what models were told and said and what tools were given and answered, masked; without it only names, times and numbers are."`
 }
 
-// secrets are the values of the headers.
-func (t Traces) secrets() (all []string) {
-	for pair := range strings.SplitSeq(t.Headers, ",") {
+// headerVariables hold headers for collectors of traces.
+var headerVariables = []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"}
+
+// headerSecrets are the values of headers, written as Traces.Headers.
+func headerSecrets(headers string) (all []string) {
+	for pair := range strings.SplitSeq(headers, ",") {
 		_, value, _ := strings.Cut(pair, "=")
 		plain, err := url.PathUnescape(strings.TrimSpace(value))
 		if err != nil {

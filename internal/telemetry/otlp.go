@@ -68,8 +68,12 @@ func newExporter(o *TraceOptions) (*exporter, error) {
 	if ms, err := strconv.Atoi(env("TIMEOUT")); err == nil && ms > 0 {
 		e.timeout = time.Duration(ms) * time.Millisecond
 	}
+	headers := o.Headers
+	if headers == "" || headers == o.Getenv("OTEL_EXPORTER_OTLP_HEADERS") { // as the default of the setting is
+		headers = env("HEADERS")
+	}
 	var err error
-	if e.headers, err = Headers(cmp.Or(o.Headers, env("HEADERS"))); err != nil {
+	if e.headers, err = parseHeaders(headers); err != nil {
 		return nil, err
 	}
 	if e.client == nil {
@@ -92,9 +96,9 @@ func newExporter(o *TraceOptions) (*exporter, error) {
 	return e, nil
 }
 
-// Headers reads k=v,k2=v2 with percent-encoded values, as OTEL_EXPORTER_OTLP_HEADERS has
+// parseHeaders reads k=v,k2=v2 with percent-encoded values, as OTEL_EXPORTER_OTLP_HEADERS has
 // them. The error is an i18n error, which quotes no value.
-func Headers(text string) (map[string]string, error) {
+func parseHeaders(text string) (map[string]string, error) {
 	all := map[string]string{}
 	for pair := range strings.SplitSeq(text, ",") {
 		if strings.TrimSpace(pair) == "" {

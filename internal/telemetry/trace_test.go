@@ -433,6 +433,9 @@ func TestEnvironment(t *testing.T) {
 	})
 	t.Run("headers", func(t *testing.T) {
 		r := send(t, c.URL, map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20k, x-scope = a", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"})
+		if own := send(t, c.URL, map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "x-scope=a", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-scope=b"}); own == nil || own.Header.Get("X-Scope") != "b" {
+			t.Errorf("%v", own)
+		}
 		if r == nil || r.Header.Get("Authorization") != "Bearer k" || r.Header.Get("X-Scope") != "a" || r.Header.Get("Content-Encoding") != "gzip" {
 			t.Errorf("%v", r)
 		}
