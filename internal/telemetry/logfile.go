@@ -81,12 +81,20 @@ func (f *LogFile) rotate() {
 	if about, err := os.Lstat(f.Path); err != nil || !about.Mode().IsRegular() || about.Size() < f.Max {
 		return // by another process
 	}
-	for n := f.Keep; n > 0; n-- {
+	last := 1 // the first that is not there, or may be replaced
+	for ; last < f.Keep; last++ {
+		if _, err := os.Lstat(f.Path + "." + strconv.Itoa(last)); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	for n := last; n > 0; n-- {
 		from := f.Path + "." + strconv.Itoa(n-1)
 		if n == 1 {
 			from = f.Path
 		}
-		_ = os.Rename(from, f.Path+"."+strconv.Itoa(n)) // one that is not there is none
+		if os.Rename(from, f.Path+"."+strconv.Itoa(n)) != nil {
+			return // what is to make room has not: nothing is written over
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func TestLogFileIsShared(t *testing.T) {
 	}
 	all.Wait()
 	files, err := filepath.Glob(filepath.Join(dir, "log", "tori.log*"))
-	if err != nil || len(files) < 10 {
+	if err != nil || len(files) < 4 { // a rotation that another one is in the way of is left out
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	seen := map[string]int{}

@@ -25,6 +25,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"toritsugi/internal/disk"
@@ -202,7 +203,7 @@ func (e *exporter) post(ctx context.Context, body []byte) error {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // the connection is used again
+	answer, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // also that the connection is used again
 	switch res.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		if after, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && after > 0 {
@@ -210,11 +211,44 @@ func (e *exporter) post(ctx context.Context, body []byte) error {
 		}
 	default:
 		if res.StatusCode/100 == 2 {
+			if n := refused(answer); n > 0 {
+				e.sent.Add(-n)
+				e.log.Warn("Spans are refused by "+e.url, "spans", n)
+			}
 			return nil
 		}
 		return backoff.Permanent(fmt.Errorf("%s answers %s", e.url, res.Status))
 	}
 	return fmt.Errorf("%s answers %s", e.url, res.Status)
+}
+
+// refused is how many spans of a batch were not taken: rejected_spans (1) of partial_success (1)
+// of an ExportTraceServiceResponse, whose Go package links gRPC.
+func refused(answer []byte) (n int64) {
+	fields(answer, func(value []byte, _ uint64) {
+		fields(value, func(_ []byte, spans uint64) { n = int64(spans) })
+	})
+	return max(n, 0)
+}
+
+// fields calls f with each field 1 of a message: its bytes, or its number.
+func fields(message []byte, f func(value []byte, number uint64)) {
+	for len(message) > 0 {
+		field, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return
+		}
+		size := protowire.ConsumeFieldValue(field, kind, message[n:])
+		if size < 0 {
+			return
+		}
+		if value := message[n : n+size]; field == 1 {
+			b, _ := protowire.ConsumeBytes(value)
+			number, _ := protowire.ConsumeVarint(value)
+			f(b, number)
+		}
+		message = message[n+size:]
+	}
 }
 
 func zipped(body []byte) ([]byte, error) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"toritsugi/internal/i18n"
@@ -364,6 +365,37 @@ func TestABatchIsSentAgain(t *testing.T) {
 	if len(c.spans) != 7 || len(c.requests) != 2 || log.String() != "" {
 		t.Errorf("%d spans in %d requests\n%s", len(c.spans), len(c.requests), log.String())
 	}
+}
+
+// A collector that takes a part of a batch says how many it does not.
+func TestAPartIsTaken(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	c := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		part := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 2)
+		part = protowire.AppendString(protowire.AppendTag(part, 2, protowire.BytesType), "too old")
+		_, _ = w.Write(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), part))
+	}))
+	t.Cleanup(c.Close)
+	o := options(nil, &log, nil)
+	o.Endpoint = c.URL
+	tr := open(t, o)
+	example(With(t.Context(), tr))
+	tr.Close()
+	if got := log.String(); !strings.Contains(got, "Spans are refused by "+c.URL) || !strings.Contains(got, "spans=7 dropped=2") {
+		t.Error(got)
+	}
+}
+
+func FuzzRefused(f *testing.F) {
+	f.Add([]byte{10, 2, 8, 5})
+	f.Add([]byte{10, 2, 8})
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		if n := refused(answer); n < 0 {
+			t.Error(n)
+		}
+	})
 }
 
 // The queue is bounded, and whoever ends a span never waits for it.
