@@ -43,10 +43,10 @@ type exporter struct {
 	redact  func(string) string
 	log     *slog.Logger
 
-	over, end           context.CancelFunc // no more repetitions; no more calls
-	waiting, sending    context.Context    // which these end: they live as long as the exporter
-	ended, sent, failed atomic.Int64       // spans
-	down                bool               // the last batch was not taken; of the sending goroutine
+	over, end        context.CancelFunc // no more repetitions; no more calls
+	waiting, sending context.Context    // which these end: they live as long as the exporter
+	ended, sent      atomic.Int64       // spans
+	down             bool               // the last batch was not taken; of the sending goroutine
 }
 
 // maxCA is how long a file of certificates may be.
@@ -138,17 +138,14 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	if err == nil {
 		err = e.send(ctx, body)
 	}
-	switch n := int64(len(spans)); {
-	case err == nil:
-		e.sent.Add(n)
-		if e.down {
-			e.log.Info("Traces are taken again by " + e.url)
-		}
-	default:
-		e.failed.Add(n)
-		if !e.down {
-			e.log.Warn("Traces are not taken, and dropped: " + err.Error())
-		}
+	if err == nil {
+		e.sent.Add(int64(len(spans)))
+	}
+	switch {
+	case err == nil && e.down:
+		e.log.Info("Traces are taken again by " + e.url)
+	case err != nil && !e.down:
+		e.log.Warn("Traces are not taken, and dropped: " + err.Error())
 	}
 	e.down = err != nil
 	return nil
@@ -307,7 +304,7 @@ func (e *exporter) attributes(all []attribute.KeyValue) (out []*commonpb.KeyValu
 			}
 			v.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: list}
 		default:
-			v = e.text(a.Value.Emit())
+			v = e.text(a.Value.String())
 		}
 		out = append(out, &commonpb.KeyValue{Key: string(a.Key), Value: v})
 	}
