@@ -202,7 +202,7 @@ func TestServeTracesAndLogs(t *testing.T) {
 	w.handed(n, out)
 	id := w.of(n).Metadata.UUID
 	tree := got.tree()
-	for _, name := range []string{"invoke_agent tori\n  phase preparation\n", "  phase completion\n    effect push\n"} {
+	for _, name := range []string{"invoke_agent tori\n  phase preparation\n", "  phase completion\n", "effect push\n", "effect comment\n"} { // whoever delivers them
 		if !strings.Contains(tree, name) {
 			t.Errorf("no %q in\n%s", name, tree)
 		}
