@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/task"
+	"toritsugi/internal/telemetry"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
 )
@@ -39,6 +40,7 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 		// Another process owns the run now, and reports on it.
 		return r.report, errors.Join(err, c.Close())
 	}
+	telemetry.Phase(ctx, planning.PhaseCompletion, 0)
 	err = r.finish(working, ctx, err)
 	return r.report, err
 }
@@ -47,6 +49,7 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 // handed over.
 func (r *run) work(ctx context.Context) error {
 	defer r.close()
+	telemetry.Phase(ctx, phasePrepare, 0)
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
@@ -59,6 +62,9 @@ func (r *run) work(ctx context.Context) error {
 		}
 	}
 }
+
+// phasePrepare is what a run is in, as traces have it, before those of planning.
+const phasePrepare = "preparation"
 
 // attempt lets the model work until its last answer, and takes that one to its end
 // unless something sends the model back to work: a person, a check that fails, or the

@@ -18,6 +18,7 @@ import (
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/scan"
+	"toritsugi/internal/telemetry"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/verdict"
 )
@@ -47,6 +48,7 @@ type plain struct{ *turn.Loop }
 
 // Run implements coordinator.
 func (p plain) Run(ctx context.Context) (string, error) {
+	telemetry.Phase(ctx, planning.PhaseExecution, 0)
 	last := p.Window.Last()
 	if turn.Final(last) && !p.Owes() {
 		return last.Content, nil

@@ -10,6 +10,7 @@ import (
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/telemetry"
 	"toritsugi/internal/verdict"
 	"toritsugi/internal/workspace"
 )
@@ -33,6 +34,7 @@ type verification struct {
 // verified runs the checks and decides: the work is done (false), the model must
 // go on (true), or the run has failed.
 func (r *run) verified(ctx context.Context) (again bool, err error) {
+	telemetry.Phase(ctx, planning.PhaseVerification, 0)
 	loop := r.lead.loop
 	if err := r.verify.AwaitBase(ctx); err != nil {
 		return false, err

@@ -61,6 +61,7 @@ type RunOptions struct {
 type Env struct {
 	Getenv    func(string) string
 	Environ   []string  // as os.Environ returned it, before Unset
+	Version   string    // of the program
 	Log       io.Writer // log records
 	Lang      i18n.Lang // of who started the run
 	Now       func() time.Time
@@ -137,6 +138,11 @@ func Run(ctx context.Context, env Env, opt RunOptions) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	s.log.Info(s.cfg.InForce().Error())
+	ctx, done, err := s.trace(ctx)
+	if err != nil {
+		return agent.Report{}, &ConfigError{err}
+	}
+	defer done()
 	if !s.cfg.ContextStorage.Enabled {
 		return s.temporary(ctx)
 	}
@@ -234,6 +240,8 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		return report, err
 	}
 	s.audit("claim", id, "")
+	ctx, span := traced(ctx, c)
+	defer func() { ended(span, report, err) }()
 	a := s.agent(client, &spec, c.Metadata().TaskKey, shell)
 	if s.tape != nil {
 		began = true
@@ -416,7 +424,11 @@ func (s *system) settle() (err error) {
 	if s.opt.Quiet {
 		level = max(level, slog.LevelWarn)
 	}
-	s.log = telemetry.NewLogger(s.env.Log, level, s.redact.Strict().String)
+	logger, l := telemetry.NewLogger, s.cfg.Logging
+	if l.Format == "json" {
+		logger = telemetry.NewJSONLogger
+	}
+	s.log = logger(telemetry.Log(l.File, l.MaxMB, l.Keep, s.env.Log), level, s.redact.Strict().String)
 	for _, w := range s.cfg.Warnings() {
 		s.log.Warn(w.Error())
 	}

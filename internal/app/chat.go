@@ -39,6 +39,11 @@ func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options
 	if err = s.settle(); err != nil {
 		return err
 	}
+	ctx, traced, err := s.trace(ctx)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	defer traced()
 	s.spoken = Spoken(s.cfg, env.Getenv)
 	s.env.Lang = s.spoken
 	opt.Spoken(s.spoken)

@@ -27,7 +27,7 @@ func (s *system) openModels() (err error) {
 	var log *slog.Logger
 	log, s.ofRun = telemetry.Later(s.log) // the models are chosen before the run has a uuid
 	s.models, err = models.Open(models.Options{Config: s.cfg, HTTP: s.env.HTTP, Redact: s.redact.String, Personal: s.redact.Personal().String, Strict: s.redact.Strict().String, Log: log,
-		Lang: s.env.Lang, Notice: s.env.Notice, Getenv: s.env.Getenv, FS: s.fs, Now: s.env.Now})
+		Lang: s.env.Lang, Notice: s.env.Notice, Getenv: s.env.Getenv, FS: s.fs, Now: s.env.Now, Traced: s.cfg.Telemetry.Traces.Enabled})
 	return err
 }
 

@@ -96,6 +96,11 @@ func serve(ctx context.Context, env Env, opt ServeOptions, open opener, started 
 	if d.inbox != nil {
 		defer d.inbox.Close()
 	}
+	ctx, traced, err := d.trace(ctx)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	defer traced()
 	if opt.Once {
 		started(d.started(""))
 		return d.once(ctx)

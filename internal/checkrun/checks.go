@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/sandbox"
+	"toritsugi/internal/telemetry"
 	"toritsugi/internal/verdict"
 	"toritsugi/internal/workspace"
 )
@@ -90,6 +91,23 @@ func (r *Runner) WithCaches(ctx context.Context, spec sandbox.Spec, l workspace.
 // runCheck runs one command and records how it ended in run, which says what
 // it is.
 func (r *Runner) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run contextstore.CheckRun) (contextstore.CheckRun, error) {
+	kind := "check"
+	if run.Setup {
+		kind = "setup"
+	}
+	ctx, span := telemetry.Start(ctx, kind, "")
+	run, err := r.command(ctx, shell, c, run)
+	if err == nil && !run.Passed() {
+		span.Fail("check_failed")
+	}
+	span.Text("tori.check.command", run.Command)
+	span.Int("tori.check.round", run.Round)
+	span.Int("process.exit.code", run.ExitCode)
+	span.End(err)
+	return run, err
+}
+
+func (r *Runner) command(ctx context.Context, shell sandbox.Runner, c Check, run contextstore.CheckRun) (contextstore.CheckRun, error) {
 	what := "Check"
 	if run.Setup {
 		what = "Setup"

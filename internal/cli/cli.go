@@ -110,7 +110,7 @@ func (c *console) env(tell func(key string, args ...any)) (app.Env, error) {
 		}
 		c.getenv = func(name string) string { return cmp.Or(now(name), values[name]) }
 	}
-	return app.Env{Getenv: c.getenv, Environ: c.environ, Unset: os.Unsetenv, Log: c.err, Lang: c.lang, Now: time.Now, Notice: tell,
+	return app.Env{Getenv: c.getenv, Environ: c.environ, Version: built(), Unset: os.Unsetenv, Log: c.err, Lang: c.lang, Now: time.Now, Notice: tell,
 		Sanitizer: func(z *redact.Sanitizer) { c.redact = z }}, nil
 }
 

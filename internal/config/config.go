@@ -54,6 +54,7 @@ type Config struct {
 	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the forges are looked at."`
 	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
 	Logging              Logging        `yaml:"logging" doc:"What is logged."`
+	Telemetry            Telemetry      `yaml:"telemetry" doc:"What is told of runs to other programs."`
 	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs."`
 	Recovery             Recovery       `yaml:"recovery" doc:"Runs whose owner died."`
 	PauseResume          PauseResume    `yaml:"pause_resume" doc:"Pausing everything by a file."`

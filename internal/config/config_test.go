@@ -92,7 +92,7 @@ func defaults() *Config {
 		Folder:      Folder{BotLabel: "coding agent"},
 		Scheduling:  Scheduling{300, 30},
 		Workers:     Workers{4, 2, 0},
-		Logging:     Logging{"info"},
+		Logging:     Logging{"info", "text", "", 50, 5},
 		Monitor:     Monitor{5},
 		Recovery:    Recovery{"resume", 3},
 		PauseResume: PauseResume{true, "contexts/pause_signal"},
@@ -288,7 +288,8 @@ context_inheritance: {enabled: false, context_expiry_days: 30, max_inherited_tok
   planning: {inherit_plans: false, inherit_verifications: false, inherit_reflections: false, max_previous_plans: 7, reuse_successful_patterns: false}}
 project_agent_rules: {enabled: false, max_file_size: 1000, max_total_size: 2000}
 file_list_context: {enabled: false, max_depth: 3}
-logging: {level: debug}
+logging: {level: debug, format: json, file: /var/log/tori.log, max_mb: 6, keep: 7}
+telemetry: {traces: {enabled: true, endpoint: 'http://otel:4318', headers: 'authorization=Bearer%20key-of-traces', content: true}}
 approval: {required_by_default: false, hard_require_approval: [binary], approvers: ["slack:U1"], four_eyes: true, expires_hours: 1, cost_limit_tokens: 2, wide_overwrite: {files: 3, lines: 4, share: 0.25},
   auto_approve: {enabled: true, ttl_minutes: 5, scope: {allowed_task_types: [codegen], allowed_paths_prefix: [src], allowed_tools: [shell], deny_operations: [ci]}}}
 `
@@ -342,7 +343,7 @@ func TestEveryKey(t *testing.T) {
 		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", 1000, 2, 3, 5, 6}, Access: Access{[]string{"ken", "hanako"}, map[string]string{"slack:U1": "github:hanako", "terminal:ken": "github:ken-at-work"}},
 		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", 1, "k.pem", 2, []string{"a/b", "c/*"}, 10, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9},
 		Folder:     Folder{"/issues", "/src", "l8"},
-		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug"}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
+		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
 		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}, "https://bot.example/tori"}, Planning: planningFull(),
 		Approval: Approval{false, []string{"binary"}, []string{"slack:U1"}, true, 1, 2, WideOverwrite{3, 4, 0.25},
 			AutoApprove{true, 5, AutoApproveScope{[]string{"codegen"}, []string{"src"}, []string{"shell"}, []string{"ci"}}}},
@@ -358,7 +359,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "app-of-slack", "bot-of-slack", "client-of-slack", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -478,7 +479,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, search, context_inheritance\n" +
+			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, search, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -593,6 +594,19 @@ func TestSecrets(t *testing.T) {
 	c := parse(t, "", vars{"OPENAI_API_KEY": "sk-1", "A_TOKEN": "12345678", "B_TOKEN": "1234567", "c_password": "password-1", "D_SECRET": "=x=secret", "KEYS": "not-a-secret"})
 	if diff := cmp.Diff([]string{"12345678", "=x=secret", "password-1", "sk-1"}, c.Secrets()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Headers for a collector of traces hold keys.
+func TestHeadersAreSecret(t *testing.T) {
+	t.Parallel()
+	v := vars{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Basic%20abcdefgh, x=true", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "api-key=12345678-9"}
+	c := parse(t, "", v)
+	if diff := cmp.Diff([]string{"12345678-9", "Basic abcdefgh", "Basic%20abcdefgh", "abcdefgh", "authorization=Basic%20abcdefgh, x=true"}, c.Secrets()); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.SecretVariables(); len(got) != 2 {
+		t.Errorf("%v", got)
 	}
 }
 
@@ -725,7 +739,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 361 {
+	if len(all) != 369 {
 		t.Errorf("%d keys", len(all))
 	}
 }

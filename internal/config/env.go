@@ -141,6 +141,10 @@ func (c *Config) Secrets() []string { return slices.Clone(c.meta.secrets) }
 
 func (p *parser) secrets(environ []string) []string {
 	all := append(p.settings(), p.config.serverSecrets()...)
+	all = append(all, headerSecrets(p.config.Telemetry.Traces.Headers)...)
+	for _, name := range headerVariables {
+		all = append(all, headerSecrets(p.getenv(name))...)
+	}
 	all = append(all, EnvSecrets(append(slices.Clip(environ), p.config.environment()...))...)
 	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
 	slices.Sort(all)
@@ -237,7 +241,7 @@ func holders(environ []string, read map[string]bool, secrets []string) (all []st
 		}
 		switch {
 		case value == "" || everyday(name):
-		case secretName(name), len(addressSecrets(value)) > 0, read[name] && slices.ContainsFunc(secrets, within):
+		case secretName(name), slices.Contains(headerVariables, name), len(addressSecrets(value)) > 0, read[name] && slices.ContainsFunc(secrets, within):
 			all = append(all, name)
 		}
 	}

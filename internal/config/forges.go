@@ -56,11 +56,6 @@ type Workers struct {
 	PerUser       int `yaml:"per_user" default:"0" check:"min=0" doc:"Of those, how many that one person asked for; 0 for no limit."`
 }
 
-// Logging is the section logging (store-v2 §9.3).
-type Logging struct {
-	Level string `yaml:"level" default:"info" check:"enum=debug|info|warn|error" doc:"The least level of what is logged. --quiet leaves out what is below warn."`
-}
-
 // Monitor is the section monitor (store-v2 §5.4).
 type Monitor struct {
 	IntervalMinutes int `yaml:"interval_minutes" default:"5" check:"min=1,max=1440" doc:"How often runs without a live owner are looked for, in minutes."`

@@ -14,6 +14,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/telemetry"
 )
 
 // Outbox delivers what transitions have promised.
@@ -58,7 +59,7 @@ func (o *Outbox) DeliverLater(ctx context.Context, uuid string, h delivery.Handl
 	}
 	defer release()
 	for _, e := range effects {
-		result, err := h(ctx, uuid, e)
+		result, err := handed(ctx, uuid, e, h)
 		if err != nil {
 			return err
 		}
@@ -130,13 +131,22 @@ func (o *Outbox) deliver(ctx context.Context, uuid string, wait time.Duration) e
 	return why
 }
 
+// handed has an effect delivered, as a span of the run.
+func handed(ctx context.Context, uuid string, e contextstore.Effect, h delivery.Handler) (string, error) {
+	ctx, span := telemetry.StartRun(ctx, uuid, "effect", e.Kind)
+	span.Text("tori.effect.kind", e.Kind)
+	result, err := h(ctx, uuid, e)
+	span.End(err)
+	return result, err
+}
+
 // one delivers one effect and acknowledges it.
 func (o *Outbox) one(ctx context.Context, uuid string, e contextstore.Effect) error {
 	h, ok := o.Handlers[e.Kind]
 	if !ok {
 		return fmt.Errorf("outbox of %s: effect %s is of kind %q, which this program cannot deliver", uuid, e.Key, e.Kind)
 	}
-	result, err := h(ctx, uuid, e)
+	result, err := handed(ctx, uuid, e, h)
 	if err != nil && delivery.Lasting(err) {
 		o.Log.Error("Will never be taken: "+e.Kind+": "+err.Error(), "uuid", uuid, "key", e.Key)
 		result, err = delivery.NotDelivered+o.Lang.Error(err), nil

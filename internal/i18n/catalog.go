@@ -20,6 +20,7 @@ var catalog = [...]table{
 	{make: configTexts},
 	{make: conversationTexts},
 	{make: webTexts},
+	{make: telemetryTexts},
 	{make: contextstoreTexts},
 	{make: doorTexts},
 	{make: folderTexts},

@@ -52,6 +52,7 @@ type Options struct {
 	Notice   func(key string, a ...any) // tells the user of a choice made for them; nil for nobody
 	Getenv   func(string) string
 	FS       *disk.FS // nil writes for real
+	Traced   bool     // calls are spans (telemetry)
 	Now      func() time.Time
 }
 
@@ -122,6 +123,14 @@ func (m *Models) Close() error {
 // error here. The error is an i18n error of a setting, or of a model that the server
 // does not have, or ctx's.
 func (m *Models) Client(ctx context.Context, u Use) (llm.Client, Spec, error) {
+	c, s, err := m.client(ctx, u)
+	if err == nil && m.Traced {
+		c = traced{c, m.Config.Telemetry.Traces.Content, m.Strict}
+	}
+	return c, s, err
+}
+
+func (m *Models) client(ctx context.Context, u Use) (llm.Client, Spec, error) {
 	s, err := m.Spec(ctx, u)
 	if err != nil {
 		return nil, s, err

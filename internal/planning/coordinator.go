@@ -11,6 +11,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/telemetry"
 	"toritsugi/internal/turn"
 )
 
@@ -136,6 +137,9 @@ func Open(ledger Ledger, h *History, base turn.Director, p Prompts, s Settings, 
 func (co *Coordinator) Before(ctx context.Context) ([]contextstore.Message, error) {
 	if err := co.inquire(ctx); err != nil { // the answer is among what the base has to say
 		return nil, err
+	}
+	if v := co.watched.Load(); v != nil {
+		telemetry.Phase(ctx, v.Phase, v.number())
 	}
 	all, err := co.Director.Before(ctx)
 	if err != nil || co.s.Told == "" {

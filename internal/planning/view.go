@@ -3,6 +3,7 @@ package planning
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/contextstore"
@@ -29,6 +30,14 @@ type View struct {
 	Uncertain bool   // the model is not sure that it understands the task
 	Failed    string // what a tool said that failed last, since the last reflection
 	Handover  string // the model's words to whoever goes on, where a budget ended the run
+}
+
+// number is that of the subtask that is worked on, from 1; 0 for none.
+func (v *View) number() int {
+	if v.Phase != PhaseExecution {
+		return 0
+	}
+	return 1 + slices.IndexFunc(v.Items, func(i Item) bool { return i.ID == v.Current })
 }
 
 // Item is a line of the checklist, ticked by what became of it.

@@ -14,6 +14,7 @@ import (
 
 	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/spelling"
+	"toritsugi/internal/telemetry"
 )
 
 // Registry is the fixed set of tools of one run. Its order never changes, so
@@ -126,6 +127,15 @@ func (r *Registry) Waits(name string) bool {
 // most MaxOutput bytes long. The error is not nil only where ctx ended, or is a
 // *WaitError.
 func (r *Registry) Call(ctx context.Context, name, rawArgs string) (Result, error) {
+	ctx, span := telemetry.Start(ctx, "execute_tool", r.traced(name))
+	res, err := r.call(ctx, name, rawArgs)
+	if span != nil {
+		endSpan(span, r.traced(name), rawArgs, res, err)
+	}
+	return res, err
+}
+
+func (r *Registry) call(ctx context.Context, name, rawArgs string) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("call tool %s: %w", name, err)
 	}
