@@ -54,7 +54,7 @@ type Config struct {
 	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the forges are looked at."`
 	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
 	Logging              Logging        `yaml:"logging" doc:"What is logged."`
-	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs."`
+	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs, and telling what is wrong."`
 	Recovery             Recovery       `yaml:"recovery" doc:"Runs whose owner died."`
 	PauseResume          PauseResume    `yaml:"pause_resume" doc:"Pausing everything by a file."`
 	TaskStop             TaskStop       `yaml:"task_stop" doc:"Stopping a run at its issue."`
@@ -65,7 +65,7 @@ type Config struct {
 	ProjectAgentRules ProjectAgentRules `yaml:"project_agent_rules" doc:"Files in which a project says how agents work in it: AGENTS.md, CLAUDE.md, AGENT.md, always as the base branch has them."`
 	FileListContext   FileListContext   `yaml:"file_list_context" doc:"The map of the project's files that a model begins with."`
 
-	Maintenance Maintenance `yaml:"maintenance" doc:"What tori serve does at night."`
+	Maintenance Maintenance `yaml:"maintenance" doc:"What is done at night, by tori serve or by tori maintain."`
 
 	ContextInheritance ContextInheritance `yaml:"context_inheritance" doc:"What a run takes over from the last one of the same task."`
 
@@ -95,14 +95,6 @@ type Retention struct {
 	SlimDays   int `yaml:"slim_days" default:"30" check:"min=0,max=36500" doc:"After how many days they are removed; what was asked, decided, summed up and planned stays, and can be inherited. 0: never."`
 	DeleteDays int `yaml:"delete_days" default:"0" check:"min=0,max=36500" doc:"After how many days all of a run is removed; no fewer than context_inheritance.context_expiry_days while runs inherit. 0: as many as those."`
 }
-
-// Maintenance is the section maintenance.
-type Maintenance struct {
-	At string `yaml:"at" default:"03:00" check:"clock,optional" doc:"When tori serve looks after what is kept, once a day, as HH:MM of this machine's time zone; a missed time is caught up. Empty: never, which leaves it to tori cleanup."`
-}
-
-// Next is when maintenance is due after a time; ok is false for never.
-func (m Maintenance) Next(last time.Time) (next time.Time, ok bool) { return nextAt(m.At, last) }
 
 // Masking is the section context_storage.masking: of old tool output, not of secrets.
 type Masking struct {
