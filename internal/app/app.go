@@ -325,6 +325,17 @@ func outlasting(ctx context.Context, while time.Duration) (context.Context, cont
 
 // clean removes what ended runs left and the settings no longer keep.
 func (s *system) clean(ctx context.Context) {
+	done, err := s.cleanUp(ctx)
+	if len(done.Removed) > 0 {
+		s.log.Info("Cleaned up", "removed", len(done.Removed), "bytes", done.Freed)
+	}
+	if err != nil {
+		s.log.Warn("Not all could be cleaned up: " + err.Error())
+	}
+}
+
+// cleanUp is clean that tells what it removed.
+func (s *system) cleanUp(ctx context.Context) (workspace.Cleaned, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer cancel()
 	done, err := workspace.Clean(ctx, workspace.CleanOptions{
@@ -332,12 +343,10 @@ func (s *system) clean(ctx context.Context) {
 		Ended:   func(uuid string) (time.Time, bool) { return s.store.Settled(ctx, uuid) },
 		KeepFor: time.Duration(s.cfg.Workspace.KeepDays) * 24 * time.Hour, MaxBytes: int64(s.cfg.Workspace.MaxGB * 1e9), Now: s.env.Now(),
 	})
-	if len(done.Removed) > 0 {
-		s.log.Info("Cleaned up", "removed", len(done.Removed), "bytes", done.Freed)
+	if errors.Is(err, context.DeadlineExceeded) { // the rest goes another time
+		err = nil
 	}
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		s.log.Warn("Not all could be cleaned up: " + err.Error())
-	}
+	return done, err
 }
 
 // stopLate stops a run that was asked to stop just as it paused.

@@ -31,7 +31,7 @@ func TestNightly(t *testing.T) {
 	}{{"2026-03-04 12:00", "messages.jsonl"}, {"2026-03-11 11:00", "messages.jsonl"}, {"2026-03-12 02:59", "messages.jsonl"}, {"2026-03-12 03:00", "messages.jsonl.gz"}, {"2026-06-20 00:00", ""}} {
 		now, err = time.ParseInLocation("2006-01-02 15:04", at.time, time.Local)
 		h.must(err)
-		h.must(d.maintain(t.Context()))
+		h.must(d.night().do(t.Context(), false, func(s NightStep) { h.must(s.Err) }))
 		all, err := filepath.Glob(filepath.Join(h.base, "completed", uuid, "messages*"))
 		if err != nil || at.form == "" && len(all) > 0 || at.form != "" && (len(all) != 1 || filepath.Base(all[0]) != at.form) {
 			t.Errorf("%s: %q, %v", at.time, all, err)

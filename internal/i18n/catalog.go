@@ -43,6 +43,7 @@ var catalog = [...]table{
 	{make: memoryshowTexts},
 	{make: memoryverbsTexts},
 	{make: modelsTexts},
+	{make: nightTexts},
 	{make: ollamaTexts},
 	{make: opsTexts},
 	{make: statsTexts},

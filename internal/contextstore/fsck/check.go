@@ -267,10 +267,12 @@ func (c *checker) statusDir(d string) error {
 
 func (c *checker) entry(d string, e os.DirEntry) {
 	rel := filepath.Join(d, e.Name())
+	run := isUUID(e.Name()) && e.IsDir()
 	switch {
+	case !run && c.opt.Rows:
 	case strings.HasPrefix(e.Name(), ".tmp-") && d == contextstore.DirQueued && e.IsDir():
 		c.unfinished(rel)
-	case !isUUID(e.Name()) || !e.IsDir():
+	case !run:
 		f := c.newFinding(rel)
 		f.Kind = "foreign"
 		c.tell(f)
