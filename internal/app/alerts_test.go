@@ -116,8 +116,14 @@ func (h *chatHouse) vendorDaemon(posts string, now func() time.Time, change func
 	h.t.Helper()
 	env := h.environment()
 	env.Now = now
+	return h.daemonIn(env, posts, change)
+}
+
+func (h *chatHouse) daemonIn(env Env, posts string, change func(*member)) *daemon {
+	h.t.Helper()
 	d := newDaemon(env, ServeOptions{Config: h.config, AllowUnsandboxed: true, Quiet: true})
 	h.must(d.prepareDaemon(h.t.Context()))
+	d.store.StatFS = func(string) (contextstore.FileSystem, error) { return contextstore.FileSystem{Free: 1 << 40}, nil }
 	h.must(d.openChannels(h.t.Context(), func(d *daemon, in channel.Inbox, g *guard) ([]member, error) {
 		all, err := withVendor(posts)(d, in, g)
 		if change != nil {
