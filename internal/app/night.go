@@ -67,16 +67,16 @@ const (
 // errLater says that a step is not for now, and is to be tried again soon.
 var errLater = errors.New("not now")
 
-// do does what is due, or all of it, and tells of each step. One that fails keeps the others from
-// nothing. ErrBusy: another process is at it.
-func (n *night) do(ctx context.Context, all bool, each func(NightStep)) error {
+// do does of the steps what is due, or all of them, and tells of each. One that fails keeps the
+// others from nothing. ErrBusy: another process is at it.
+func (n *night) do(ctx context.Context, steps []step, all bool, each func(NightStep)) error {
 	release, err := n.store.Alone("maintenance")
 	if err != nil {
 		return err
 	}
 	defer release()
 	var failed error
-	for _, s := range n.steps() {
+	for _, s := range steps {
 		due, err := n.due(ctx, s.name)
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -213,7 +213,7 @@ func (n *night) report(ctx context.Context) ([]any, error) {
 func (d *daemon) nightly(ctx context.Context) {
 	n := d.night()
 	look := func(ctx context.Context) {
-		if err := n.do(ctx, false, func(NightStep) {}); err != nil && ctx.Err() == nil && !errors.Is(err, contextstore.ErrBusy) {
+		if err := n.do(ctx, n.steps(), false, func(NightStep) {}); err != nil && ctx.Err() == nil && !errors.Is(err, contextstore.ErrBusy) {
 			d.log.Error("What was done at night is not noted: " + err.Error())
 		}
 	}
@@ -238,5 +238,5 @@ func Maintain(ctx context.Context, env Env, dir, configFile string, each func(Ni
 		return "", "", &ConfigError{err}
 	}
 	n := &night{system: s}
-	return base, who.User, errors.Join(n.do(ctx, true, each), s.store.Close())
+	return base, who.User, errors.Join(n.do(ctx, n.steps(), true, each), s.store.Close())
 }

@@ -309,10 +309,10 @@ func (h *alertHouse) provocations() []provocation {
 			must(err)
 			was = string(raw)
 			must(os.WriteFile(broken, []byte("no JSON"), 0o600))
-			must(h.d.night().do(ctx, true, func(NightStep) {}))
+			must(h.d.night().do(ctx, h.d.night().steps(), true, func(NightStep) {}))
 		}, func() {
 			must(os.WriteFile(broken, []byte(was), 0o600))
-			must(h.d.night().do(ctx, true, func(s NightStep) { must(s.Err) }))
+			must(h.d.night().do(ctx, h.d.night().steps(), true, func(s NightStep) { must(s.Err) }))
 		}},
 	}
 }
