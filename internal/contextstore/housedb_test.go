@@ -148,8 +148,10 @@ func TestIsAlone(t *testing.T) {
 	}
 	release, err := s.Alone("serve")
 	must(t, err)
-	if !IsAlone(s.BaseDir, "serve") || !IsAlone(s.BaseDir, "serve") {
-		t.Error("there is one")
+	for range 2 {
+		if !IsAlone(s.BaseDir, "serve") {
+			t.Error("there is one")
+		}
 	}
 	release()
 	if IsAlone(s.BaseDir, "serve") {

@@ -36,7 +36,7 @@ func (d *File) Compact(ctx context.Context) (freed int64, err error) {
 		return h.W.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &logged, &done)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("compact %s: %w", d.Schema.File, err)
+		return 0, fmt.Errorf("compact %s: %w", d.File, err)
 	}
 	return freed, nil
 }
