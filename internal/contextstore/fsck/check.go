@@ -27,8 +27,8 @@ import (
 type Options struct {
 	// Repair mends what can be mended without loss.
 	Repair bool
-	// Rows compares the rows of the index with the directories, and looks at nothing else: no log
-	// is read.
+	// Rows compares the rows of the index with the directories, and finds the locks that a repair
+	// which was killed left behind. It looks at nothing else: no log is read.
 	Rows bool
 	FS   *disk.FS         // nil for a new one
 	Now  func() time.Time // nil for time.Now

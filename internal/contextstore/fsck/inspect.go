@@ -114,6 +114,7 @@ func (i *inspection) look() {
 			i.readState()
 			i.readRow()
 			i.checkRow()
+			i.checkLock()
 		}
 		return
 	}
