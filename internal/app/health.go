@@ -1,11 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -50,6 +52,9 @@ func Health(ctx context.Context, env Env, dir, configFile string) (h ops.Health,
 	for _, k := range told { // what tori serve alone knows, and what is over since less than the cool-down
 		add(alert{Name: k.Name, About: k.About, Why: errors.New(k.Text)}, k)
 	}
+	slices.SortFunc(h.Alerts, func(a, b ops.HealthAlert) int { // critical before warning
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Name, b.Name), cmp.Compare(a.About, b.About))
+	})
 	h.Status = statusOf(h.Alerts)
 	return h, nil
 }

@@ -39,7 +39,7 @@ func alertTexts() map[string]text {
 		"outside.webhook": {"monitor.notify.webhook_url did not take it: %v", "monitor.notify.webhook_url に送れません: %v"},
 		"outside.mail":    {"monitor.notify.mail did not go out: %v", "monitor.notify.mail を送れません: %v"},
 
-		"night.index_left":      {"%d things could not be mended, the first at %s; tori check tells all", "%d 件を修復できませんでした（最初は %s）。tori check ですべて確認できます"},
+		"night.index_left":      {"not mended: %d, the first at %s; tori check tells all", "%d 件を修復できませんでした（最初は %s）。tori check ですべて確認できます"},
 		"night.no_conversation": {"maintenance.report_to: %s is told by tori serve alone", "maintenance.report_to: %s に送れるのは tori serve だけです"},
 	}
 }
