@@ -17,7 +17,8 @@ import (
 
 // Health looks at the models in use, and at the base directory for what is wrong now: at what tori
 // serve looks at, whether that runs or not, and of what it alone can know at what it told. It writes
-// nothing there. Its errors are *ConfigError where the settings are wrong.
+// nothing there. Its errors are *ConfigError where the settings are wrong, or the base directory cannot
+// be looked at.
 func Health(ctx context.Context, env Env, dir, configFile string) (h ops.Health, err error) {
 	s, who, err := atBase(env, RunOptions{BaseDir: dir, Config: configFile, Quiet: true})
 	if err != nil {
@@ -40,7 +41,7 @@ func Health(ctx context.Context, env Env, dir, configFile string) (h ops.Health,
 	if _, err := os.Stat(s.opt.BaseDir); err == nil && who.Admin {
 		var wrong []alert
 		if h.House, wrong, err = s.lookAround(ctx, told); err != nil {
-			return h, err
+			return h, &ConfigError{err} // nothing can be begun either
 		}
 		all = append(all, wrong...)
 	}
