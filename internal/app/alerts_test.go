@@ -21,8 +21,8 @@ import (
 func TestAlertsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	for lang, says := range map[i18n.Lang][2]string{
-		i18n.English:  {"⚠️ github: not reached yet\nLook at the network", "✅ Over: github: not reached yet\n(alert unreachable github)"},
-		i18n.Japanese: {"⚠️ github: まだ接続できていません\nネットワーク", "✅ 解消しました: github: まだ接続できていません\n（アラート unreachable github）"},
+		i18n.English:  {"🚨 github: not reached yet\nLook at the network", "✅ Over: github: not reached yet\n(alert unreachable github)"},
+		i18n.Japanese: {"🚨 github: まだ接続できていません\nネットワーク", "✅ 解消しました: github: まだ接続できていません\n（アラート unreachable github）"},
 	} {
 		t.Run(string(lang), func(t *testing.T) {
 			t.Parallel()
@@ -41,12 +41,12 @@ func TestAlertsAreToldOnce(t *testing.T) {
 				return &alarms{store: s, now: func() time.Time { return now }, lang: lang, log: slog.New(slog.NewTextHandler(&log, nil)),
 					mask:  func(s string) string { return strings.ReplaceAll(s, "hunter2", "[SECRET]") },
 					wrong: func(context.Context) ([]alert, error) { return wrong, unknown },
-					tell: func(_ context.Context, key, text string) error {
-						if deaf == nil && !keys[key] {
-							keys[key], told = true, append(told, text)
+					ways: []teller{{name: "chat", once: true, tell: func(_ context.Context, n news) error {
+						if deaf == nil && !keys[n.Key] {
+							keys[n.Key], told = true, append(told, n.Text)
 						}
 						return deaf
-					}}
+					}}}}
 			}
 			a := open()
 			for _, step := range []struct {
@@ -116,8 +116,14 @@ func (h *chatHouse) vendorDaemon(posts string, now func() time.Time, change func
 	h.t.Helper()
 	env := h.environment()
 	env.Now = now
+	return h.daemonIn(env, posts, change)
+}
+
+func (h *chatHouse) daemonIn(env Env, posts string, change func(*member)) *daemon {
+	h.t.Helper()
 	d := newDaemon(env, ServeOptions{Config: h.config, AllowUnsandboxed: true, Quiet: true})
 	h.must(d.prepareDaemon(h.t.Context()))
+	d.store.StatFS = func(string) (contextstore.FileSystem, error) { return contextstore.FileSystem{Free: 1 << 40}, nil }
 	h.must(d.openChannels(h.t.Context(), func(d *daemon, in channel.Inbox, g *guard) ([]member, error) {
 		all, err := withVendor(posts)(d, in, g)
 		if change != nil {

@@ -335,15 +335,24 @@ func outlasting(ctx context.Context, while time.Duration) (context.Context, cont
 
 // clean removes what ended runs left and the settings no longer keep.
 func (s *system) clean(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
-	defer cancel()
-	done, err := workspace.Clean(ctx, s.unused(ctx))
+	done, err := s.cleanUp(ctx)
 	if len(done.Removed) > 0 {
 		s.log.Info("Cleaned up", "removed", len(done.Removed), "bytes", done.Freed)
 	}
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	if err != nil {
 		s.log.Warn("Not all could be cleaned up: " + err.Error())
 	}
+}
+
+// cleanUp is clean that tells what it removed.
+func (s *system) cleanUp(ctx context.Context) (workspace.Cleaned, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+	defer cancel()
+	done, err := workspace.Clean(ctx, s.unused(ctx))
+	if errors.Is(err, context.DeadlineExceeded) { // the rest goes another time
+		err = nil
+	}
+	return done, err
 }
 
 // unused says which workspaces, mirrors and setups may go.

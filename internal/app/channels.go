@@ -250,11 +250,11 @@ func (d *daemon) tellUnsaid(ctx context.Context) {
 	})
 }
 
-// notify says a text to all conversations of channels.*.notify, each once by its key.
-func (d *daemon) notify(ctx context.Context, key, text string) (err error) {
+// notify says news to all conversations of channels.*.notify, each once by its key.
+func (d *daemon) notify(ctx context.Context, n news) (err error) {
 	for _, c := range d.cfg.Channels.On() {
 		for _, session := range c.Notify {
-			err = errors.Join(err, d.notifyOne(ctx, session, key, text))
+			err = errors.Join(err, d.notifyOne(ctx, session, n.Key, n.Text))
 		}
 	}
 	return err

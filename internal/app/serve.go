@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"toritsugi/internal/agent"
@@ -67,6 +68,8 @@ type daemon struct {
 	members   []member
 	pages     *web.Proposals // of diffs; nil without serve.public_url or channels
 	alarms    *alarms
+	sums      atomic.Pointer[figures] // of all runs, nil before they were measured
+	down      atomic.Pointer[[]alert] // models that could not be called when they were last asked for
 }
 
 // Serve takes work from the forges and channels that are set up until ctx ends. started
@@ -235,7 +238,7 @@ func (d *daemon) assemble() {
 	d.monitor.Left = func(v contextstore.View) {
 		s.log.Warn("The owner of a run died; tori run --resume goes on with it", "uuid", v.Metadata.UUID, "task", v.Metadata.TaskKey.String())
 	}
-	d.alarms = &alarms{store: s.store, now: s.env.Now, wrong: d.wrong, tell: d.notify, lang: d.talks.lang, mask: s.redact.Strict().String, log: s.log}
+	d.alarms = &alarms{store: s.store, now: s.env.Now, wrong: d.wrong, ways: append([]teller{{name: "chat", once: true, tell: d.notify}}, s.outside()...), lang: d.talks.lang, mask: s.redact.Strict().String, log: s.log}
 	d.intake = &dispatch.Intake{Store: s.store, Approvals: d.talks.approvals, Watches: d.watches, Mailbox: d.mailbox, Lang: i18n.Lang(cfg.Language), Log: s.log, Now: s.env.Now, Wake: d.talks.wake, Stats: d.stats,
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 }
@@ -417,7 +420,7 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	if err := d.signalled(ctx); err != nil { // before anything is begun
 		d.log.Error("pause_resume.signal_file: " + err.Error())
 	}
-	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.talks.threads, d.alarms.run, d.digests, d.nightly, d.store.FillIndex} {
+	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.talks.threads, d.measuring, d.alarms.run, d.digests, d.nightly, d.store.FillIndex} {
 		engines.Go(func() { run(ctx) })
 	}
 	var failed error

@@ -52,7 +52,29 @@ func (d *daemon) Ready() (why []string) {
 }
 
 // Alerts implements web.Daemon.
-func (d *daemon) Alerts() map[string]int { return d.alarms.counts() }
+func (d *daemon) Alerts() map[web.Alert]int {
+	all := map[web.Alert]int{}
+	for name, n := range d.alarms.counts() {
+		all[web.Alert{Name: name, Level: levelOf(name)}] = n
+	}
+	return all
+}
+
+// House implements web.Daemon.
+func (d *daemon) House(ctx context.Context) (h web.House, err error) {
+	if f := d.sums.Load(); f != nil {
+		h.Used = f.Used
+	}
+	if b, err := readBackup(d.store.BaseDir); err == nil && b != nil { // one that cannot be read is an alert
+		h.Backup, h.Verified = b.LastSuccess, b.LastVerified
+	}
+	steps, err := nights(ctx, d.store)
+	h.Night = map[string]web.Upkeep{}
+	for _, s := range steps {
+		h.Night[s.Step] = web.Upkeep{At: s.At, Failed: s.Error != ""}
+	}
+	return h, err
+}
 
 // unready is why no work is taken now, nothing where it is.
 func (d *daemon) unready() (all []alert) {

@@ -74,6 +74,7 @@ type commands struct {
 	Check     checkCmd     `cmd:"" help:"${check_help}"`
 	Reindex   reindexCmd   `cmd:"" help:"${reindex_help}"`
 	Cleanup   cleanupCmd   `cmd:"" help:"${cleanup_help}"`
+	Maintain  maintainCmd  `cmd:"" help:"${maintain_help}"`
 	Models    modelsCmd    `cmd:"" help:"${models_help}"`
 	Health    healthCmd    `cmd:"" help:"${health_help}"`
 	Config    configCmd    `cmd:"" help:"${config_help}"`

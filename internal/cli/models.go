@@ -59,18 +59,32 @@ func (t testModelCmd) Run(c *console) error {
 }
 
 type healthCmd struct {
-	settings `embed:""`
+	JSON  bool `name:"json" help:"${json_help}"`
+	place `embed:""`
 }
 
-// Run shows whether the models in use can be called: exit 0 where all can.
+// Exit codes of tori health, as programs of monitoring read them.
+const (
+	exitWarning  = 1
+	exitCritical = 2
+)
+
+// Run shows whether the models in use can be called and what is wrong with the base directory:
+// exit 0 where all is well, 1 for warnings, 2 where something critical is wrong.
 func (h healthCmd) Run(c *console) error {
-	return h.with(c, func(ctx context.Context, m *models.Models) error {
-		health := m.Health(ctx)
-		if err := ops.Health(c.out, health, ops.ModelsOptions{JSON: h.JSON, Lang: c.lang, Mask: c.sanitizer().String}); err != nil {
+	return c.untilInterrupted(func(ctx context.Context, env app.Env) error {
+		health, err := app.Health(ctx, env, h.BaseDir, h.Config)
+		if err != nil {
 			return err
 		}
-		if !health.Ready {
-			return &exitError{code: exitFailed}
+		if err := ops.PrintHealth(c.out, health, ops.ModelsOptions{JSON: h.JSON, Lang: c.lang, Mask: c.sanitizer().String}); err != nil {
+			return err
+		}
+		switch health.Status {
+		case "warning":
+			return &exitError{code: exitWarning}
+		case "critical":
+			return &exitError{code: exitCritical}
 		}
 		return nil
 	})

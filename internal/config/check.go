@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"net/mail"
 	"net/netip"
 	"path"
 	"path/filepath"
@@ -144,8 +145,12 @@ func (r rules) text(s string) error {
 	case "label":
 		ok = labelName(s)
 	case "session":
-		kind, id, _ := strings.Cut(s, ":")
-		ok = PlainName(kind) && id != "" && strings.TrimSpace(s) == s
+		ok = sessionID(s)
+	case "report":
+		ok = s == "" || s == ReportMail || s == ReportWebhook || sessionID(s)
+	case "mail":
+		a, err := mail.ParseAddress(s)
+		ok = err == nil && a.Name == "" && a.Address == s
 	case "clock":
 		_, ok = clock(s)
 	case "hours":
@@ -167,6 +172,12 @@ func (r rules) text(s string) error {
 		return i18n.E("config.want." + r.named)
 	}
 	return nil
+}
+
+// sessionID reports whether s can be the id of a conversation.
+func sessionID(s string) bool {
+	kind, id, _ := strings.Cut(s, ":")
+	return PlainName(kind) && id != "" && strings.TrimSpace(s) == s
 }
 
 // treePattern reports whether s is a pattern of paths in a tree: * and ? within

@@ -55,7 +55,7 @@ type Config struct {
 	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
 	Logging              Logging        `yaml:"logging" doc:"What is logged."`
 	Telemetry            Telemetry      `yaml:"telemetry" doc:"What is told of runs to other programs."`
-	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs."`
+	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs, and telling what is wrong."`
 	Recovery             Recovery       `yaml:"recovery" doc:"Runs whose owner died."`
 	PauseResume          PauseResume    `yaml:"pause_resume" doc:"Pausing everything by a file."`
 	TaskStop             TaskStop       `yaml:"task_stop" doc:"Stopping a run at its issue."`
@@ -66,7 +66,7 @@ type Config struct {
 	ProjectAgentRules ProjectAgentRules `yaml:"project_agent_rules" doc:"Files in which a project says how agents work in it: AGENTS.md, CLAUDE.md, AGENT.md, always as the base branch has them."`
 	FileListContext   FileListContext   `yaml:"file_list_context" doc:"The map of the project's files that a model begins with."`
 
-	Maintenance Maintenance `yaml:"maintenance" doc:"What tori serve does at night."`
+	Maintenance Maintenance `yaml:"maintenance" doc:"What is done at night, by tori serve or by tori maintain."`
 
 	Search RunSearch `yaml:"search" doc:"Finding runs that ended by what they were about (tori search)."`
 
@@ -121,14 +121,6 @@ type RunSearch struct {
 type SimilarRuns struct {
 	Enabled bool `yaml:"enabled" default:"false" doc:"Tell a run as it begins of up to three that are like it; the model can recall their summaries."`
 }
-
-// Maintenance is the section maintenance.
-type Maintenance struct {
-	At string `yaml:"at" default:"03:00" check:"clock,optional" doc:"When tori serve looks after what is kept, once a day, as HH:MM of this machine's time zone; a missed time is caught up. Empty: never, which leaves it to tori cleanup."`
-}
-
-// Next is when maintenance is due after a time; ok is false for never.
-func (m Maintenance) Next(last time.Time) (next time.Time, ok bool) { return nextAt(m.At, last) }
 
 // Masking is the section context_storage.masking: of old tool output, not of secrets.
 type Masking struct {

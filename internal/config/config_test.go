@@ -74,7 +74,7 @@ func defaults() *Config {
 		Loop:                 Loop{3, 90000, true, true, 0.6},
 		Channels:             Channels{Channel{"router"}, LINE{BaseURL: "https://api.line.me"}, Slack{Channel: Channel{"router"}, BaseURL: "https://slack.com/api"}, HTTP{Channel: Channel{"router"}}},
 		Sessions:             Sessions{"04:00", 5, 90},
-		Maintenance:          Maintenance{"03:00"},
+		Maintenance:          Maintenance{"03:00", ""},
 		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
 		Security:             Security{CloudAllowedRoutes: []string{"CODE", "CODE1", "CODE2", "CODE3"}, MaskPIIOnCode: true},
@@ -93,7 +93,7 @@ func defaults() *Config {
 		Scheduling:  Scheduling{300, 30},
 		Workers:     Workers{4, 2, 0},
 		Logging:     Logging{"info", "text", "", 50, 5},
-		Monitor:     Monitor{5},
+		Monitor:     Monitor{5, Alerts{10, 50, 2, 100, 6, 0.10, 7, 20, 2, 60, 36, 0.9}, AlertNotify{Mail: Mail{SMTPPort: 587, SMTPTLS: "starttls"}}},
 		Recovery:    Recovery{"resume", 3},
 		PauseResume: PauseResume{true, "contexts/pause_signal"},
 		TaskStop:    TaskStop{true},
@@ -271,7 +271,10 @@ github:
 folder: {path: /issues, repository: /src, bot_label: l8}
 scheduling: {interval: 60, comments_interval: 6}
 workers: {max: 7, per_repository: 8, per_user: 9}
-monitor: {interval_minutes: 3}
+monitor:
+  interval_minutes: 3
+  alerts: {disk_warn_gb: 1.5, disk_critical_gb: 2.5, disk_free_gb: 3.5, running_tasks: 4, long_running_hours: 5.5, failure_rate: 0.25, failure_days: 6, failure_runs: 7, duration_factor: 8.5, undelivered_minutes: 9, backup_hours: 10.5, budget_share: 0.5}
+  notify: {webhook_url: "https://hooks.example/services/key-of-hook", mail: {to: [ops@example.com], from: tori@example.com, sendmail: "", smtp_host: mail.example.com, smtp_port: 465, smtp_tls: tls, smtp_user: tori, smtp_password: password-of-mail}}
 recovery: {mode: fail, max_attempts: 4}
 pause_resume: {enabled: false, signal_file: /run/stop}
 task_stop: {enabled: false}
@@ -296,7 +299,7 @@ approval: {required_by_default: false, hard_require_approval: [binary], approver
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nmaintenance: {at: '02:15'}\nsearch: {similar: {enabled: true}}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nmaintenance: {at: '02:15', report_to: mail}\nsearch: {similar: {enabled: true}}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -321,7 +324,7 @@ func TestEveryKey(t *testing.T) {
 		Channels: Channels{Channel{"chat"}, LINE{"secret-of-line", "token-of-line", People{[]string{"U1"}, []string{"line:user:U1"}, "22:00-07:00", "09:00"}, "https://line"},
 			Slack{"bot-of-slack", "app-of-slack", "signing-of-slack", "refresh-of-slack", "1.2", "client-of-slack", People{[]string{"U2", "W3"}, []string{"slack:T1:C1"}, "12:00-13:30", "09:15"}, Channel{"chat"}, "https://slack"}, HTTP{"secret-of-http", "http://127.0.0.1:9000/", People{[]string{"U3"}, []string{"http:ROOM"}, "01:00-02:00", "23:59"}, Channel{"chat"}}},
 		Sessions:             Sessions{"03:30", 4, 30},
-		Maintenance:          Maintenance{"02:15"},
+		Maintenance:          Maintenance{"02:15", "mail"},
 		Web:                  Web{"http://u:pass-of-search@127.0.0.1:8888"},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
 		Providers:            Providers{"restart it", OllamaRoles{4096, "300", 5000, 1}},
@@ -343,7 +346,9 @@ func TestEveryKey(t *testing.T) {
 		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", 1000, 2, 3, 5, 6}, Access: Access{[]string{"ken", "hanako"}, map[string]string{"slack:U1": "github:hanako", "terminal:ken": "github:ken-at-work"}},
 		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", 1, "k.pem", 2, []string{"a/b", "c/*"}, 10, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9},
 		Folder:     Folder{"/issues", "/src", "l8"},
-		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
+		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
+		Monitor: Monitor{3, Alerts{1.5, 2.5, 3.5, 4, 5.5, 0.25, 6, 7, 8.5, 9, 10.5, 0.5}, AlertNotify{"https://hooks.example/services/key-of-hook",
+			Mail{[]string{"ops@example.com"}, "tori@example.com", "", "mail.example.com", 465, "tls", "tori", "password-of-mail"}}},
 		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}, "https://bot.example/tori"}, Planning: planningFull(),
 		Approval: Approval{false, []string{"binary"}, []string{"slack:U1"}, true, 1, 2, WideOverwrite{3, 4, 0.25},
 			AutoApprove{true, 5, AutoApproveScope{[]string{"codegen"}, []string{"src"}, []string{"shell"}, []string{"ci"}}}},
@@ -359,7 +364,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -416,7 +421,7 @@ func TestErrors(t *testing.T) {
 		{"top text", "\nhello", `c.yaml:2: expected settings as "key: value", found the text "hello"`},
 		{"documents", "language: ja\n---\nlanguage: en\n", `c.yaml:3: a second YAML document begins here; a configuration is one document`},
 		{"encoding", "# \n# \xff\n", `c.yaml:2: the text is not UTF-8; save the file as UTF-8`},
-		{"size", strings.Repeat("#", maxFile+1), `c.yaml: the file is larger than 64 KiB; this is not a configuration`},
+		{"size", strings.Repeat("#", maxFile+1), `c.yaml: the file is larger than 128 KiB; this is not a configuration`},
 		{"nesting", "a: " + strings.Repeat("[", 1000), `c.yaml:1: not valid YAML: what stands here is nested too deeply or has too many keys`},
 		{"check type", "checks: [1]", `c.yaml:1: checks[0]: expected a command, or {name, run, timeout_seconds, junit}, found 1, which YAML does not read as text; put it in quotes`},
 		{"checks type", "checks: make", `c.yaml:1: checks: expected a list, found the text "make"`},
@@ -459,6 +464,13 @@ func TestErrors(t *testing.T) {
 		{"retention rule for nothing", "context_storage: {retention: {rules: [{gzip_days: 3}]}}", `c.yaml:1: context_storage.retention.rules[0]: expected status (completed, stopped or failed), repository (owner/name), or both`},
 		{"retention rule of nothing", "context_storage: {retention: {rules: [{status: failed}]}}", `c.yaml:1: context_storage.retention.rules[0]: expected either keep: true, or gzip_days, slim_days or delete_days`},
 		{"retention rule twice", "context_storage: {retention: {rules: [{status: failed, keep: true}, {status: failed, gzip_days: 3}]}}", `c.yaml:1: context_storage.retention.rules[1]: expected a name of its own, found "failed", which context_storage.retention.rules[0] has already`},
+		{"mail without a way", "monitor: {notify: {mail: {to: [a@b.example]}}}", `c.yaml:1: monitor.notify.mail needs either sendmail (a program) or smtp_host (a server) to send to its addresses`},
+		{"mail by two ways", "monitor: {notify: {mail: {to: [a@b.example], sendmail: /bin/x, smtp_host: h}}}", `c.yaml:1: monitor.notify.mail needs either sendmail (a program) or smtp_host (a server) to send to its addresses`},
+		{"half a mail login", "monitor: {notify: {mail: {smtp_user: u}}}", `c.yaml:1: monitor.notify.mail needs both smtp_user and smtp_password, or neither; a variable in ${…} that is not set counts as empty`},
+		{"mail login in the clear", "monitor: {notify: {mail: {smtp_user: u, smtp_password: p, smtp_tls: none}}}", `c.yaml:1: monitor.notify.mail.smtp_tls: expected starttls or tls, without which smtp_password would be sent unencrypted; found none`},
+		{"mail address", "monitor: {notify: {mail: {to: ['Ops <a@b.example>']}}}", `c.yaml:1: monitor.notify.mail.to[0]: expected an address of mail such as ops@example.com, found the text "Ops <a@b.example>"`},
+		{"report to nobody", "maintenance: {report_to: webhook}", `c.yaml:1: maintenance.report_to: webhook is not set up in monitor.notify`},
+		{"report to somebody", "maintenance: {report_to: ken}", `c.yaml:1: maintenance.report_to: expected mail, webhook, the id of a conversation such as slack:T1:C1, or nothing, found the text "ken"`},
 		{"maintenance", "maintenance: {at: noon}", `c.yaml:1: maintenance.at: expected a time of the day as HH:MM, such as 04:00, found the text "noon"`},
 		{"cutover", "sessions: {cutover: '25:00'}", `c.yaml:1: sessions.cutover: expected a time of the day as HH:MM, such as 04:00, found the text "25:00"`},
 		{"half of line", "channels: {line: {channel_secret: abcdefgh}}", `c.yaml:1: channels.line needs both channel_secret and access_token, or neither`},
@@ -739,7 +751,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 369 {
+	if len(all) != 391 {
 		t.Errorf("%d keys", len(all))
 	}
 }

@@ -56,11 +56,6 @@ type Workers struct {
 	PerUser       int `yaml:"per_user" default:"0" check:"min=0" doc:"Of those, how many that one person asked for; 0 for no limit."`
 }
 
-// Monitor is the section monitor (store-v2 §5.4).
-type Monitor struct {
-	IntervalMinutes int `yaml:"interval_minutes" default:"5" check:"min=1,max=1440" doc:"How often runs without a live owner are looked for, in minutes."`
-}
-
 // Recovery is the section recovery.
 type Recovery struct {
 	Mode        string `yaml:"mode" default:"resume" check:"enum=resume|fail" doc:"What becomes of a run whose owner died: it goes on, or it fails (store-v2 §4.4)."`

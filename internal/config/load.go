@@ -14,7 +14,7 @@ import (
 
 // maxFile bounds a configuration, in bytes: what is larger was named by mistake,
 // and the YAML parser takes time quadratic in it.
-const maxFile = 64 << 10
+const maxFile = 128 << 10
 
 // maxProblems is how many problems are told at once.
 const maxProblems = 50
@@ -181,6 +181,7 @@ func (p *parser) finish() {
 	p.roles()
 	p.forges()
 	p.channels()
+	p.monitor()
 	p.retention()
 	p.inheritance()
 	p.confidences()

@@ -20,8 +20,11 @@ type Alert struct {
 }
 
 // Alerts lists those whose end was not told yet, by name and what they are about.
-func (s *Store) Alerts(ctx context.Context) (all []Alert, err error) {
-	err = s.houseDB.use(ctx, func(h *database.Handles) error {
+func (s *Store) Alerts(ctx context.Context) ([]Alert, error) { return s.houseDB.Alerts(ctx) }
+
+// Alerts is Store.Alerts.
+func (d *HouseDB) Alerts(ctx context.Context) (all []Alert, err error) {
+	err = d.use(ctx, func(h *database.Handles) error {
 		all, err = readRows(ctx, h.R, func(rows *sql.Rows) (a Alert, err error) {
 			var begun string
 			var ended sql.NullString

@@ -370,6 +370,55 @@ func daySums(ctx context.Context, tx *sql.Tx, day, user string, all bool) (spent
 	return spent, held, err
 }
 
+// DayUse is how much of one limit of a day is taken.
+type DayUse struct {
+	Key          string // the setting
+	User         string // whose limit it is, "" for that of all
+	Taken, Limit string // as people read them
+}
+
+// NearLimits are the limits of the day of a time of which at least a share is taken, the house's own
+// first. What runs hold counts as not taken.
+func (d *HouseDB) NearLimits(ctx context.Context, l DayLimits, share float64, now time.Time) (near []DayUse, err error) {
+	add := func(key, user string, limit, taken Amount) {
+		of := taken.Parts()
+		for k, most := range limit.Parts() {
+			if *most > 0 && float64(*of[k]) >= share*float64(*most) {
+				near = append(near, DayUse{Key: key + "." + amountKeys[k], User: user, Taken: shown(k, *of[k]), Limit: shown(k, *most)})
+			}
+		}
+	}
+	err = d.use(ctx, func(h *database.Handles) error {
+		type use struct {
+			user  string
+			taken Amount
+		}
+		users, err := readRows(ctx, h.R, func(rows *sql.Rows) (u use, err error) {
+			p := u.taken.Parts()
+			return u, rows.Scan(&u.user, p[0], p[1], p[2], p[3])
+		}, `SELECT user, turns, tokens, cost_micro_usd, active_ms FROM day_budgets WHERE day=? ORDER BY user`, DayOf(now))
+		all, scopes := Amount{}, l.scopes()
+		for _, u := range users {
+			all = all.plus(u.taken)
+		}
+		near = nil
+		add(scopes[1].section, "", scopes[1].limit, all)
+		for _, u := range users {
+			add(scopes[0].section, u.user, scopes[0].limit, u.taken)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what the day took: %w", err)
+	}
+	return near, nil
+}
+
+// NearLimits is HouseDB.NearLimits.
+func (s *Store) NearLimits(ctx context.Context, l DayLimits, share float64, now time.Time) ([]DayUse, error) {
+	return s.houseDB.NearLimits(ctx, l, share, now)
+}
+
 func lastKept(now time.Time) string { return DayOf(now.AddDate(0, 0, -keepDays)) }
 
 // forgetRuns removes what is known of runs that ended long ago. One that is

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/task"
 )
@@ -418,5 +420,38 @@ func TestDaysOfAHouseThatWasRemoved(t *testing.T) {
 	ask(t.Context(), tokens(2, 30))
 	if got := spentOn(t, s, "2026-05-30", "ken"); got != tokens(1, 20) {
 		t.Error(got)
+	}
+}
+
+// What of a day's limits is nearly taken is told: the house's first, then each user's, of that day alone.
+func TestNearLimits(t *testing.T) {
+	t.Parallel()
+	clock := &calendar{now: evening}
+	s := open(t, Options{Now: clock.Now})
+	l := DayLimits{User: Amount{Tokens: 1000}, All: Amount{Tokens: 1800, MicroUSD: 5_000_000}}
+	for user, n := range map[string]int64{"ken": 900, "hanako": 899} {
+		id := "run-of-" + user
+		reserve(t, s, id, user, l, Amount{}, 900)
+		must(t, s.SettleDay(t.Context(), DayRun{UUID: id, User: user}, Amount{Turns: 1, Tokens: n, MicroUSD: 1_000_000}, nil))
+	}
+	read, err := ReadHouseDB(t.Context(), s.BaseDir)
+	must(t, err)
+	t.Cleanup(func() { _ = read.Close() })
+	for share, want := range map[float64][]DayUse{
+		0.9:  {{"budget.day.max_tokens", "", "1799", "1800"}, {"budget.user_day.max_tokens", "ken", "900", "1000"}},
+		0.95: {{"budget.day.max_tokens", "", "1799", "1800"}},
+		1:    nil,
+	} {
+		for _, db := range []interface {
+			NearLimits(context.Context, DayLimits, float64, time.Time) ([]DayUse, error)
+		}{s, read} {
+			near, err := db.NearLimits(t.Context(), l, share, evening)
+			if d := cmp.Diff(want, near); d != "" || err != nil {
+				t.Error(share, d, err)
+			}
+		}
+	}
+	if near, err := s.NearLimits(t.Context(), l, 0.9, evening.Add(time.Hour)); len(near) > 0 || err != nil {
+		t.Error(near, err)
 	}
 }

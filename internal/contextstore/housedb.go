@@ -53,6 +53,17 @@ func OpenHouseDB(ctx context.Context, dir string, base *database.Base) (*HouseDB
 	return d, nil
 }
 
+// ReadHouseDB opens the house.db of a base directory for reading only, also on a disk that cannot be
+// written. The error is one of os.ErrNotExist where there is none.
+func ReadHouseDB(ctx context.Context, dir string) (*HouseDB, error) {
+	schema := houseSchema()
+	d := &HouseDB{&database.File{Schema: schema, Path: filepath.Join(dir, schema.File)}}
+	if err := d.file.OpenToRead(ctx); err != nil {
+		return nil, fmt.Errorf("open %s for reading: %w", schema.File, err)
+	}
+	return d, nil
+}
+
 // VerifyHouseDB reports why the house.db of a base directory cannot be used: no run can
 // then begin. That there is none is no damage, deliveries look for their own marks.
 func VerifyHouseDB(ctx context.Context, dir string) error { return houseSchema().Verify(ctx, dir) }
@@ -166,4 +177,12 @@ func (d *HouseDB) stored(ctx context.Context, uuid string) (map[string]string, e
 		return nil, fmt.Errorf("read the deliveries of %s: %w", uuid, err)
 	}
 	return done, nil
+}
+
+// Compact gives back the room that deleted rows left in tasks.db and house.db, where that is much
+// (database.File.Compact), and returns how many bytes that were.
+func (s *Store) Compact(ctx context.Context) (freed int64, err error) {
+	a, aerr := s.index.Compact(ctx)
+	b, berr := s.houseDB.file.Compact(ctx)
+	return a + b, errors.Join(aerr, berr)
 }

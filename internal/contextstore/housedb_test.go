@@ -1,6 +1,7 @@
 package contextstore
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,5 +102,59 @@ func TestAMissingHouseDBIsMadeAnew(t *testing.T) {
 	got, err := open(t, Options{BaseDir: s.BaseDir}).houseDB.acked(t.Context(), "run1")
 	if err != nil || got["k"] != "r" {
 		t.Errorf("what was recorded after the removal is lost: %v %v", got, err)
+	}
+}
+
+// Where deleted rows left much room, it is given back, while others have the file open; else the
+// file is left alone.
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	other := open(t, Options{BaseDir: s.BaseDir})
+	size := func() int64 {
+		st, err := os.Stat(filepath.Join(s.BaseDir, HouseDBFile))
+		must(t, err)
+		return st.Size()
+	}
+	for i := range 40 {
+		must(t, s.SetMark(t.Context(), "kept", fmt.Sprint(i), strings.Repeat("x", 100<<10)))
+	}
+	if freed, err := s.Compact(t.Context()); freed != 0 || err != nil {
+		t.Error(freed, err)
+	}
+	for i := range 30 {
+		must(t, s.SetMark(t.Context(), "kept", fmt.Sprint(i), ""))
+	}
+	_, err := other.Mark(t.Context(), "kept", "35")
+	must(t, err)
+	freed, err := s.Compact(t.Context())
+	if freed < 5<<19 || err != nil || size() > 2<<20 {
+		t.Error(freed, size(), err)
+	}
+	if v, err := other.Mark(t.Context(), "kept", "35"); len(v) != 100<<10 || err != nil {
+		t.Error(len(v), err)
+	}
+	if freed, err := s.Compact(t.Context()); freed != 0 || err != nil {
+		t.Error(freed, err)
+	}
+}
+
+// Whoever looks can tell whether there is one of a kind, and takes nothing from it.
+func TestIsAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	if IsAlone(s.BaseDir, "serve") {
+		t.Error("there is none")
+	}
+	release, err := s.Alone("serve")
+	must(t, err)
+	for range 2 {
+		if !IsAlone(s.BaseDir, "serve") {
+			t.Error("there is one")
+		}
+	}
+	release()
+	if IsAlone(s.BaseDir, "serve") {
+		t.Error("it is gone")
 	}
 }

@@ -10,12 +10,18 @@ import (
 
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
 // Mark returns what SetMark kept under a scope and a name, "" where nothing was.
-func (s *Store) Mark(ctx context.Context, scope, name string) (value string, err error) {
-	err = s.houseDB.use(ctx, func(h *database.Handles) error {
+func (s *Store) Mark(ctx context.Context, scope, name string) (string, error) {
+	return s.houseDB.Mark(ctx, scope, name)
+}
+
+// Mark is Store.Mark.
+func (d *HouseDB) Mark(ctx context.Context, scope, name string) (value string, err error) {
+	err = d.use(ctx, func(h *database.Handles) error {
 		return h.R.QueryRowContext(ctx, `SELECT value FROM marks WHERE scope=? AND name=?`, scope, name).Scan(&value)
 	})
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -70,7 +76,7 @@ func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
 // Alone makes the caller the only one of its kind in the base directory, until
 // release is called or the process ends. ErrBusy: there is one.
 func (s *Store) Alone(kind string) (release func(), err error) {
-	path := filepath.Join(s.BaseDir, "."+kind+".lock")
+	path := alonePath(s.BaseDir, kind)
 	f, err := filelock.Open(path, os.O_CREATE)
 	if errors.Is(err, filelock.ErrLocked) {
 		return nil, i18n.E("contextstore.alone", kind, s.BaseDir, ErrBusy)
@@ -80,3 +86,16 @@ func (s *Store) Alone(kind string) (release func(), err error) {
 	}
 	return func() { _ = f.Close() }, nil
 }
+
+// IsAlone reports whether some process is the only one of its kind (Store.Alone) in a base directory
+// now. It takes no lock.
+func IsAlone(base, kind string) bool {
+	f, err := disk.OpenPlain(alonePath(base, kind))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // only looked at
+	return filelock.Held(f)
+}
+
+func alonePath(base, kind string) string { return filepath.Join(base, "."+kind+".lock") }

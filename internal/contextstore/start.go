@@ -45,6 +45,12 @@ func statFileSystem(path string) (FileSystem, error) {
 	return FileSystem{Type: f.Type, Device: st.Dev, Free: free}, nil
 }
 
+// FreeSpace is how many bytes this user may still write to the file system of a path.
+func FreeSpace(path string) (uint64, error) {
+	st, err := statFileSystem(path)
+	return st.Free, err
+}
+
 // undependable are the file systems on which a lock may not be exclusive or a
 // rename not atomic (PROTOCOL "Start-up").
 var undependable = map[int64]string{

@@ -44,6 +44,7 @@ var catalog = [...]table{
 	{make: memoryshowTexts},
 	{make: memoryverbsTexts},
 	{make: modelsTexts},
+	{make: nightTexts},
 	{make: ollamaTexts},
 	{make: opsTexts},
 	{make: statsTexts},

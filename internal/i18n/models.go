@@ -65,7 +65,7 @@ func modelsTexts() map[string]text {
 		"cli.help.models_test": {"Make one call of a role's model: latency, tokens per second, usage.", "役割のモデルを一度呼び出す（待ち時間・毎秒トークン数・使用量）。"},
 		"cli.help.models_role": {"The role: chat, worker, coder, coder2, coder3, task (the default) or summarizer.", "役割: chat、worker、coder、coder2、coder3、task（既定）、summarizer"},
 		"cli.help.prices":      {"Print the price table in the form of llm.prices_file.", "価格表を llm.prices_file の形で出力する。"},
-		"cli.help.health":      {"Show whether the models in use can be called.", "使用するモデルを呼び出せる状態か表示する。"},
+		"cli.help.health":      {"Show whether the models in use can be called, and what is wrong with the runs (exit 0: nothing, 1: warnings, 2: critical).", "使用するモデルを呼び出せるか、実行に異常がないかを表示する（終了コード 0: 正常、1: 警告、2: 重大）。"},
 		"cli.help.role":        {"Whose model works on it: task (the default), coder, coder2, coder3, …", "作業するモデルの役割: task（既定）、coder、coder2、coder3 など"},
 		"cli.help.local_only":  {"Call no model in a cloud.", "クラウドのモデルを呼び出さない。"},
 		"cli.help.record":      {"Write the answers to a new FILE, a script to be replayed with --script.", "応答を新しい FILE に記録する（--script で再生できる台本になる）。"},

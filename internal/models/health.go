@@ -40,9 +40,7 @@ func (m *Models) Health(ctx context.Context) Health {
 			continue
 		}
 		h.Models = append(h.Models, r)
-		if r.Fallback == 0 && (r.Problem != nil || r.Forbidden != nil || r.Reachable == No || r.Present == No && sure(r.Provider)) {
-			h.Ready = false
-		}
+		h.Ready = h.Ready && !r.down()
 	}
 	servers, err := m.servers(ctx, away, made)
 	for _, s := range servers {
@@ -58,6 +56,21 @@ func (m *Models) Health(ctx context.Context) Health {
 		h.Ready = false
 	}
 	return h
+}
+
+// Down are the models in use that cannot be called now, without what takes their place.
+func (h Health) Down() (all []Row) {
+	for _, r := range h.Models {
+		if r.down() {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// down reports that the first model of a role cannot be called now.
+func (r *Row) down() bool {
+	return r.Fallback == 0 && (r.Problem != nil || r.Forbidden != nil || r.Reachable == No || r.Present == No && sure(r.Provider))
 }
 
 // sure reports whether a provider's list of models is all that can be called;

@@ -168,18 +168,8 @@ func (o ModelsOptions) usage(u *llm.Usage) string {
 	return o.Lang.T("models.usage", u.PromptTokens, u.CachedTokens, u.CompletionTokens, u.ReasoningTokens, cost)
 }
 
-// Health prints whether the models in use can be called.
-func Health(w io.Writer, h models.Health, o ModelsOptions) error {
-	if o.JSON {
-		return encode(w, struct {
-			Ready  bool             `json:"ready"`
-			Models []any            `json:"models"`
-			Ollama []any            `json:"ollama"`
-			Queues []endpoint.Queue `json:"queues"`
-			Error  string           `json:"error,omitempty"`
-		}{h.Ready, modelsJSON(h.Models, o), o.servers(h.Ollama), o.queues(h.Queues), o.text(h.Err)})
-	}
-	p := &printer{w: w}
+// health prints whether the models in use can be called.
+func (o ModelsOptions) health(p *printer, h models.Health) {
 	verdict := "models.health_ready"
 	if !h.Ready {
 		verdict = "models.health_not_ready"
@@ -203,7 +193,6 @@ func Health(w io.Writer, h models.Health, o ModelsOptions) error {
 	if h.Err != nil {
 		p.printf("%s\n", o.text(h.Err))
 	}
-	return p.err
 }
 
 func (o ModelsOptions) text(err error) string {

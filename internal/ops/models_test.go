@@ -40,7 +40,8 @@ func sample() models.Health {
 // terminal as it is, and no text has values that do not fit it.
 func TestHealthText(t *testing.T) {
 	t.Parallel()
-	const want = `not ready
+	const want = `OK: nothing is wrong
+not ready
 task        openai/gpt-4o
             https://h/v1, cloud, reachable
             context 128000, tools yes, images unknown, $2.50 in / $10.00 out per million tokens
@@ -66,7 +67,7 @@ also this
 	h.Models[2].Tools, h.Models[2].Images = models.Unknown, models.Unknown
 	for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
 		var b bytes.Buffer
-		if err := Health(&b, h, ModelsOptions{Lang: lang, Mask: mask}); err != nil {
+		if err := PrintHealth(&b, Health{Status: "ok", Models: h}, ModelsOptions{Lang: lang, Mask: mask}); err != nil {
 			t.Fatal(err)
 		}
 		got := b.String()
@@ -82,7 +83,7 @@ also this
 func TestHealthJSON(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := Health(&b, sample(), ModelsOptions{JSON: true, Lang: i18n.English, Mask: mask}); err != nil {
+	if err := PrintHealth(&b, Health{Status: "ok", Models: sample()}, ModelsOptions{JSON: true, Lang: i18n.English, Mask: mask}); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {

@@ -37,13 +37,18 @@ var (
 	polledAt   = prometheus.NewDesc("tori_poll_success_timestamp_seconds", "When a look for work last succeeded, by door.", []string{"source"}, nil)
 	stale      = prometheus.NewDesc("tori_owners_stale", "Owners that live and show no sign of it.", nil, nil)
 	waiting    = prometheus.NewDesc("tori_inbox_events", "Events of channels that wait or are worked on.", nil, nil)
-	alerts     = prometheus.NewDesc("tori_alerts", "What is wrong and was told (docs/serve.md), by name.", []string{"name"}, nil)
+	alerts     = prometheus.NewDesc("tori_alerts", "What is wrong and was told (docs/operations.md), by name and level.", []string{"name", "level"}, nil)
+	used       = prometheus.NewDesc("tori_runs_bytes", "What the files of all runs take, estimated where they are many.", nil, nil)
+	night      = prometheus.NewDesc("tori_maintenance_timestamp_seconds", "When a step of the nightly work was last done or tried, by step.", []string{"step"}, nil)
+	nightFails = prometheus.NewDesc("tori_maintenance_failed", "1 where a step of the nightly work failed the last time, by step.", []string{"step"}, nil)
+	backup     = prometheus.NewDesc("tori_backup_timestamp_seconds", "When a backup last succeeded.", nil, nil)
+	verified   = prometheus.NewDesc("tori_backup_verified_timestamp_seconds", "When a backup was last verified.", nil, nil)
 	free       = prometheus.NewDesc("tori_disk_free_bytes", "Free space where the contexts lie.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{tasks, chats, busy, began, ended, recovered, delivered, undeliv, polls, pollErrors, pollTime, polledAt, stale, waiting, alerts, free} {
+	for _, d := range []*prometheus.Desc{tasks, chats, busy, began, ended, recovered, delivered, undeliv, polls, pollErrors, pollTime, polledAt, stale, waiting, alerts, free, used, night, nightFails, backup, verified} {
 		out <- d
 	}
 }
@@ -79,12 +84,17 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if n, ok := c.d.Waiting(); ok {
 		gauge(waiting, float64(n))
 	}
-	for name, n := range c.d.Alerts() {
-		gauge(alerts, float64(n), name)
+	for a, n := range c.d.Alerts() {
+		gauge(alerts, float64(n), a.Name, a.Level)
 	}
 	gauge(free, float64(n.Free))
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the interface of collectors has none
 	defer cancel()
+	if h, err := c.d.House(ctx); err != nil {
+		out <- prometheus.NewInvalidMetric(used, err)
+	} else {
+		c.house(gauge, h)
+	}
 	all, err := c.d.Tasks(ctx)
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(tasks, err)
@@ -98,5 +108,27 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, s := range Statuses() {
 		gauge(tasks, float64(total[s]), string(s))
+	}
+}
+
+func (c *collector) house(gauge func(*prometheus.Desc, float64, ...string), h House) {
+	if h.Used > 0 {
+		gauge(used, float64(h.Used))
+	}
+	for step, u := range h.Night {
+		gauge(night, float64(u.At.Unix()), step)
+		failed := 0.0
+		if u.Failed {
+			failed = 1
+		}
+		gauge(nightFails, failed, step)
+	}
+	for _, b := range []struct {
+		d  *prometheus.Desc
+		at time.Time
+	}{{backup, h.Backup}, {verified, h.Verified}} {
+		if !b.at.IsZero() {
+			gauge(b.d, float64(b.at.Unix()))
+		}
 	}
 }

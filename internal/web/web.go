@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/dispatch"
@@ -26,7 +27,25 @@ type Daemon interface {
 	// where there is no channel.
 	Waiting() (n int, ok bool)
 	// Alerts counts by name what is wrong and was told.
-	Alerts() map[string]int
+	Alerts() map[Alert]int
+	// House tells of what is kept, and how it is looked after.
+	House(ctx context.Context) (House, error)
+}
+
+// Alert is a kind of alert.
+type Alert struct{ Name, Level string }
+
+// House is what is kept, and how it is looked after. What is not known is zero.
+type House struct {
+	Used             int64             // bytes of all runs
+	Night            map[string]Upkeep // by step of the nightly work
+	Backup, Verified time.Time         // when one last succeeded
+}
+
+// Upkeep is how a step of the nightly work went the last time.
+type Upkeep struct {
+	At     time.Time
+	Failed bool
 }
 
 // Group is what runs are counted by: the channel of a conversation's jobs, "" for all other

@@ -24,8 +24,12 @@ func (stub) Counts() dispatch.Counts {
 func (stub) Tasks(context.Context) (map[Group]int, error) {
 	return map[Group]int{{Status: task.Queued}: 9, {"terminal", task.Queued}: 2, {"terminal", task.AwaitingApproval}: 1}, nil
 }
-func (stub) Alerts() map[string]int { return map[string]int{"unreachable": 2} }
-func (s stub) Ready() []string      { return s.why }
+func (stub) Alerts() map[Alert]int { return map[Alert]int{{"unreachable", "critical"}: 2} }
+func (s stub) Ready() []string     { return s.why }
+func (stub) House(context.Context) (House, error) {
+	at := time.Unix(1_800_000_000, 0)
+	return House{Used: 1 << 20, Night: map[string]Upkeep{"index": {at, true}}, Backup: at, Verified: at}, nil
+}
 
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -66,7 +70,8 @@ func TestPages(t *testing.T) {
 	_, body := get(stub{}, "GET", "/metrics")
 	for _, want := range []string{`tori_tasks{status="queued"} 11`, `tori_tasks{status="running"} 0`, `tori_tasks{status="awaiting_approval"} 1`,
 		`tori_chat_jobs{channel="terminal",status="queued"} 2`, `tori_chat_jobs{channel="terminal",status="awaiting_approval"} 1`, "tori_workers_busy 3", "tori_runs_begun_total 7", `tori_runs_ended_total{status="completed"} 5`,
-		`tori_polls_total{source="github"} 9`, `tori_poll_success_timestamp_seconds{source="github"} 1.8e+09`, "tori_inbox_events 12", `tori_alerts{name="unreachable"} 2`, "tori_disk_free_bytes 1.073741824e+09", "go_goroutines"} {
+		`tori_polls_total{source="github"} 9`, `tori_poll_success_timestamp_seconds{source="github"} 1.8e+09`, "tori_inbox_events 12", `tori_alerts{level="critical",name="unreachable"} 2`, "tori_runs_bytes 1.048576e+06",
+		`tori_maintenance_timestamp_seconds{step="index"} 1.8e+09`, `tori_maintenance_failed{step="index"} 1`, "tori_backup_timestamp_seconds 1.8e+09", "tori_backup_verified_timestamp_seconds 1.8e+09", "tori_disk_free_bytes 1.073741824e+09", "go_goroutines"} {
 		if !strings.Contains(body, want+"\n") && !strings.Contains(body, want+" ") {
 			t.Errorf("%q is missing", want)
 		}

@@ -28,8 +28,11 @@ import (
 type Options struct {
 	// Repair mends what can be mended without loss.
 	Repair bool
-	FS     *disk.FS         // nil for a new one
-	Now    func() time.Time // nil for time.Now
+	// Rows compares the rows of the index with the directories, and finds the locks that a repair
+	// which was killed left behind. It looks at nothing else: no log is read.
+	Rows bool
+	FS   *disk.FS         // nil for a new one
+	Now  func() time.Time // nil for time.Now
 	// Found hears of each finding when its context is done with; may be nil.
 	Found func(Finding)
 	// Progress is told after each context and each MiB read; may be nil.
@@ -120,7 +123,9 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 	if c.opt.StateLockTimeout == 0 {
 		c.opt.StateLockTimeout = contextstore.StateLockTimeout
 	}
-	c.baseFiles() // before the index is opened, whose side files get its rights
+	if !o.Rows {
+		c.baseFiles() // before the index is opened, whose side files get its rights
+	}
 	if err := contextstore.VerifyHouseDB(ctx, base); err != nil && ctx.Err() == nil {
 		f := c.newFinding(contextstore.HouseDBFile)
 		f.Kind, f.Args = "house_unreadable", []any{err}
@@ -133,8 +138,10 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 			return c.report, err
 		}
 	}
-	if err := c.sessions(); err != nil && c.ctx.Err() == nil {
-		return c.report, err
+	if !o.Rows {
+		if err := c.sessions(); err != nil && c.ctx.Err() == nil {
+			return c.report, err
+		}
 	}
 	err = c.strayRows()
 	if err == nil {
@@ -273,10 +280,12 @@ func (c *checker) statusDir(d string) error {
 
 func (c *checker) entry(d string, e os.DirEntry) {
 	rel := filepath.Join(d, e.Name())
+	run := isUUID(e.Name()) && e.IsDir()
 	switch {
+	case !run && c.opt.Rows:
 	case strings.HasPrefix(e.Name(), ".tmp-") && d == contextstore.DirQueued && e.IsDir():
 		c.unfinished(rel)
-	case !isUUID(e.Name()) || !e.IsDir():
+	case !run:
 		f := c.newFinding(rel)
 		f.Kind = "foreign"
 		c.tell(f)

@@ -127,3 +127,37 @@ func TestAWrongColumnIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A check of the rows alone finds and mends what is wrong with them, and reads no log.
+func TestCheckOfRows(t *testing.T) {
+	t.Parallel()
+	for _, d := range indexDamages {
+		if d.sql == "" || d.damage != nil || d.settles {
+			continue
+		}
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			base, dir := healthy(t, task.Completed)
+			rows := indexed(t, base)
+			must(t, os.WriteFile(filepath.Join(dir, contextstore.Messages), []byte("no JSON\n"), 0o600))
+			must(t, execIn(filepath.Join(base, "tasks.db"), d.sql))
+			look := func(repair bool) Report {
+				r, err := Check(t.Context(), base, Options{Rows: true, Repair: repair})
+				must(t, err)
+				return r
+			}
+			if r := look(false); r.Found != 1 || r.Left != 1 || r.Findings[0].Kind != d.want || r.Bytes != 0 {
+				t.Errorf("%v, %d bytes read", kinds(r), r.Bytes)
+			}
+			if r := look(true); r.Mended != 1 || r.Left != 0 {
+				t.Errorf("mended: %v", kinds(r))
+			}
+			if r := look(false); r.Found != 0 {
+				t.Errorf("left: %v", kinds(r))
+			}
+			if diff := cmp.Diff(rows, indexed(t, base), cmpopts.IgnoreUnexported(index.Row{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -109,6 +109,15 @@ func (c *checker) inspect(d, uuid string, own *ownLock) *inspection {
 
 func (i *inspection) look() {
 	i.rawState, _ = os.Lstat(filepath.Join(i.dir, contextstore.StateFile))
+	if i.c.opt.Rows {
+		if i.checkMetadata(false) {
+			i.readState()
+			i.readRow()
+			i.checkRow()
+			i.checkLock()
+		}
+		return
+	}
 	plans, empty, err := i.entries()
 	if err != nil {
 		i.find("", spot{}, "unreadable", err)

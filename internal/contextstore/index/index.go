@@ -116,6 +116,14 @@ func (i *Index) Path() string { return i.file.Path }
 // Updates is how often a row was put since the index was opened.
 func (i *Index) Updates() int64 { return i.updates.Load() }
 
+// Compact is File.Compact of tasks.db.
+func (i *Index) Compact(ctx context.Context) (freed int64, err error) {
+	if i == nil {
+		return 0, nil
+	}
+	return i.file.Compact(ctx)
+}
+
 // Close closes the index.
 func (i *Index) Close() error {
 	if i == nil {
