@@ -1,7 +1,6 @@
-// Package backup copies what a base directory cannot be made from again into a directory or an
-// S3-compatible bucket, in generations, and brings it back (store-v2 §8.4). What was written
-// once is never written again; nothing is taken for whole whose every byte was not compared with
-// its hash. The format stands in docs/format.md.
+// Package backup copies what a base directory cannot be made from again into a directory or bucket,
+// in generations, and brings it back (store-v2 §8.4; docs/format.md). Nothing is written twice, and
+// nothing counts as whole whose every byte was not compared with its hash.
 package backup
 
 import (
@@ -139,7 +138,7 @@ func (r *Repository) Generations(ctx context.Context) (all []Generation, err err
 	})
 	for i := range all {
 		if err := r.load(ctx, &all[i]); err != nil {
-			if !whoseFault(err) {
+			if !IsDamage(err) {
 				return nil, err
 			}
 			all[i].Err = err
@@ -148,8 +147,8 @@ func (r *Repository) Generations(ctx context.Context) (all []Generation, err err
 	return all, nil
 }
 
-// whoseFault reports that an error is of what lies at the place, not of reaching it.
-func whoseFault(err error) bool {
+// IsDamage reports that an error is of what lies at the place, not of reaching it.
+func IsDamage(err error) bool {
 	d, n := (*DamagedError)(nil), (*NewerError)(nil)
 	return errors.As(err, &d) || errors.As(err, &n)
 }

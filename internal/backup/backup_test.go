@@ -340,7 +340,7 @@ func TestDamage(t *testing.T) {
 							t.Fatalf("%s %s: generation %d is damaged, and something was restored: %v", name, how, v.Number, err)
 						}
 					}
-					if !whoseFault(err) {
+					if !IsDamage(err) {
 						t.Fatalf("%s %s: generation %d is damaged, and was restored: %v", name, how, v.Number, err)
 					}
 				}
@@ -586,7 +586,7 @@ func TestTest(t *testing.T) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	must(t, os.WriteFile(filepath.Join(r.Place(), objectName(rep.Lists[shardOf("completed/"+filepath.Base(first0(t, filepath.Join(h.base, "completed"))))][0].Object)), nil, 0o600))
-	if _, err := r.Test(t.Context(), rep.Generation, h.base, nil); !whoseFault(err) || exists(filepath.Join(h.base, testDir)) {
+	if _, err := r.Test(t.Context(), rep.Generation, h.base, nil); !IsDamage(err) || exists(filepath.Join(h.base, testDir)) {
 		t.Errorf("of a damaged one: %v", err)
 	}
 }

@@ -43,7 +43,9 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-func (s *server) options(place string) Options { return Options{Place: place, S3: s.S3, HTTP: s.Client()} }
+func (s *server) options(place string) Options {
+	return Options{Place: place, S3: s.S3, HTTP: s.Client()}
+}
 
 // fail answers as S3 does.
 func fail(w http.ResponseWriter, status int, code string) {

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -113,6 +114,9 @@ func TestRestoreCutShort(t *testing.T) {
 			before := 0
 			if c.force {
 				must(t, os.CopyFS(dir, os.DirFS(other.base)))
+				must(t, filepath.Walk(dir, func(p string, st os.FileInfo, err error) error {
+					return errors.Join(err, disk.RestrictToOwner(p, st))
+				}))
 				before = len(there)
 			}
 			stop := &disktest.Stopper{At: at, Torn: at%2 == 0}

@@ -38,6 +38,7 @@ type Source struct {
 // Report is what Make did.
 type Report struct {
 	Generation
+	Place   string
 	Removed int   // generations
 	Swept   int   // objects that no generation needs
 	Unswept error // why it could not be seen what no generation needs: it stays until the next time
@@ -77,6 +78,7 @@ const tmpDir = ".backup-tmp"
 // before as it was, and what was written so far is used by the next call. filelock.ErrLocked,
 // wrapped: another process is at it.
 func (r *Repository) Make(ctx context.Context, s Source) (report Report, err error) {
+	report.Place = r.Place()
 	m := &maker{Repository: r, Source: s, report: &report}
 	if m.FS == nil {
 		m.FS = &disk.FS{}
@@ -252,7 +254,7 @@ func (m *maker) beforeIn(ctx context.Context, list []chunk, want func(unit) bool
 		}
 		return nil
 	})
-	if locked := (*LockedError)(nil); errors.As(err, &locked) || whoseFault(err) {
+	if locked := (*LockedError)(nil); errors.As(err, &locked) || IsDamage(err) {
 		return nil
 	}
 	return err
@@ -348,7 +350,7 @@ func (m *maker) prune(ctx context.Context, all []Generation) error {
 		m.report.Removed++
 	}
 	err := m.sweep(ctx, all[len(gone):])
-	if locked := (*LockedError)(nil); errors.As(err, &locked) || whoseFault(err) {
+	if locked := (*LockedError)(nil); errors.As(err, &locked) || IsDamage(err) {
 		m.report.Unswept, err = err, nil
 	}
 	return err

@@ -30,7 +30,7 @@ func (r *Repository) Verify(ctx context.Context, progress func(units, bytes int6
 			err, ok := seen[c.Object]
 			if !ok {
 				_, err = r.get(ctx, c)
-				if err != nil && !whoseFault(err) {
+				if err != nil && !IsDamage(err) {
 					return err
 				}
 				seen[c.Object] = err
@@ -56,7 +56,7 @@ func (r *Repository) Verify(ctx context.Context, progress func(units, bytes int6
 
 func (r *Repository) verifyList(ctx context.Context, v *Verified, shard int, look func(chunk) error, done func()) error {
 	note := func(err error) error {
-		if err != nil && whoseFault(err) {
+		if err != nil && IsDamage(err) {
 			if v.Broken++; v.Why == nil {
 				v.Why = err
 			}
@@ -73,7 +73,7 @@ func (r *Repository) verifyList(ctx context.Context, v *Verified, shard int, loo
 		for _, c := range u.Chunks {
 			v.Bytes += c.Size
 			if err := look(c); err != nil {
-				if !whoseFault(err) {
+				if !IsDamage(err) {
 					return err
 				}
 				broken = err

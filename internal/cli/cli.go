@@ -70,6 +70,8 @@ type commands struct {
 	Check     checkCmd     `cmd:"" help:"${check_help}"`
 	Reindex   reindexCmd   `cmd:"" help:"${reindex_help}"`
 	Cleanup   cleanupCmd   `cmd:"" help:"${cleanup_help}"`
+	Backup    backupCmd    `cmd:"" help:"${backup_help}"`
+	Restore   restoreCmd   `cmd:"" help:"${restore_help}"`
 	Models    modelsCmd    `cmd:"" help:"${models_help}"`
 	Health    healthCmd    `cmd:"" help:"${health_help}"`
 	Config    configCmd    `cmd:"" help:"${config_help}"`

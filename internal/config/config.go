@@ -66,6 +66,7 @@ type Config struct {
 	FileListContext   FileListContext   `yaml:"file_list_context" doc:"The map of the project's files that a model begins with."`
 
 	Maintenance Maintenance `yaml:"maintenance" doc:"What tori serve does at night."`
+	Backup      Backup      `yaml:"backup" doc:"Copies of what must not be lost (docs/operations.md)."`
 
 	ContextInheritance ContextInheritance `yaml:"context_inheritance" doc:"What a run takes over from the last one of the same task."`
 
