@@ -30,12 +30,20 @@ func (s *system) repository(place, identity string) (*backup.Repository, error) 
 	if err != nil {
 		return nil, err
 	}
-	return r, r.Know(s.opt.BaseDir)
+	return r, r.Know(s.house())
+}
+
+// house is the base directory.
+func (s *system) house() string {
+	if s.store != nil {
+		return s.store.BaseDir
+	}
+	return s.opt.BaseDir // as atBase found it
 }
 
 // plansDir is where the histories of planning lie, "" where with their runs.
 func (s *system) plansDir() string {
-	if f := planning.HistoryFile(s.opt.BaseDir, s.cfg.Planning.History.Directory, "x"); filepath.IsAbs(f) {
+	if f := planning.HistoryFile(s.house(), s.cfg.Planning.History.Directory, "x"); filepath.IsAbs(f) {
 		return filepath.Dir(f)
 	}
 	return ""
@@ -49,11 +57,13 @@ type BackupHealth struct {
 	Made     time.Time // when the last one was made, zero for never
 	Verified time.Time // when one was last restored for a test, or all were read, and it was whole
 	Damage   string    // why the last such look failed, "" where it did not; the next backup writes everything anew
+
+	tested time.Time // when a test was begun last, after the second it was
 }
 
 // backupHealth reads it.
 func (s *system) backupHealth(ctx context.Context) (h BackupHealth, err error) {
-	for name, at := range map[string]*time.Time{"made": &h.Made, "verified": &h.Verified} {
+	for name, at := range map[string]*time.Time{"made": &h.Made, "verified": &h.Verified, "tested": &h.tested} {
 		raw, merr := s.store.Mark(ctx, backupScope, name)
 		err = errors.Join(err, merr)
 		*at, _ = time.Parse(time.RFC3339, raw) // what cannot be read counts as never
@@ -80,7 +90,7 @@ func (s *system) backup(ctx context.Context, place string, progress func(units, 
 		return backup.Report{}, &ConfigError{err}
 	}
 	own := place == "" || place == s.cfg.Backup.Dir
-	src := backup.Source{Base: s.opt.BaseDir, Plans: s.plansDir(), FS: s.fs, Keep: s.cfg.Backup.Generations, Progress: progress}
+	src := backup.Source{Base: s.house(), Plans: s.plansDir(), FS: s.fs, Keep: s.cfg.Backup.Generations, Progress: progress}
 	if own && s.store != nil {
 		h, err := s.backupHealth(ctx)
 		if err != nil {
@@ -108,7 +118,7 @@ func (s *system) verifyLast(ctx context.Context) (backup.Restored, error) {
 	var done backup.Restored
 	g, err := r.Find(ctx, 0)
 	if err == nil {
-		done, err = r.Test(ctx, g, s.opt.BaseDir, s.fs)
+		done, err = r.Test(ctx, g, s.house(), s.fs)
 	}
 	if err == nil && done.Check.Found > 0 {
 		return done, i18n.E("backup.not_tested", g.Number, done.Check.Found)
@@ -251,4 +261,56 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 		}
 	}
 	return done, base, who.User, err
+}
+
+// backupPause is how long a backup that failed is not tried again.
+const backupPause = 15 * time.Minute
+
+// backUp makes a backup where one is due, and restores one that was not restored yet for a test.
+// What goes wrong is logged, stands in backupHealth, and is false.
+func (d *daemon) backUp(ctx context.Context) bool {
+	complain := func(what string, err error) bool {
+		if ctx.Err() == nil {
+			d.log.Error(what + ": " + d.env.Lang.Error(err))
+		}
+		return false
+	}
+	const none = "No backup was made"
+	h, err := d.backupHealth(ctx)
+	if err != nil {
+		return complain(none, err)
+	}
+	now := d.env.Now().In(time.Local)
+	if h.Made.After(now) { // the clock was set back
+		h.Made = time.Time{}
+	}
+	due, ok := d.cfg.NextBackup(h.Made.In(time.Local))
+	if !ok {
+		return true
+	}
+	if h.Made.IsZero() || !now.Before(due) {
+		done, err := d.backup(ctx, "", nil)
+		if err != nil {
+			return complain(none, err)
+		}
+		d.log.Info("Made a backup", "generation", done.Number, "runs", done.Runs, "written_bytes", done.Added)
+		if done.Failed != nil {
+			d.log.Error("Not all could be backed up: "+d.env.Lang.Error(done.Failed), "failed", done.Manifest.Failed)
+		}
+		if done.Unswept != nil {
+			d.log.Warn("What old backups left is not removed: " + d.env.Lang.Error(done.Unswept))
+		}
+		h.Made = now
+	}
+	if h.tested.After(h.Made) && !h.tested.After(now) {
+		return true
+	}
+	if err := d.setBackupMark(ctx, "tested", d.env.Now().UTC().Add(time.Second).Format(time.RFC3339)); err != nil {
+		return complain("The backup was not restored for a test", err)
+	}
+	if _, err := d.verifyLast(ctx); err != nil {
+		return complain("The backup was not restored for a test", err)
+	}
+	d.log.Info("Restored the backup for a test, and it is whole")
+	return true
 }

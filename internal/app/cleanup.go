@@ -53,9 +53,13 @@ const maintenanceScope = "maintenance"
 // nightly does what is due once a day, until ctx ends. When it was done stands in house.db: what
 // a night missed is caught up, and of several daemons one does it.
 func (d *daemon) nightly(ctx context.Context) {
+	var patience time.Time // for a backup
 	look := func(ctx context.Context) {
 		if err := d.maintain(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, contextstore.ErrBusy) {
 			d.log.Error("Maintenance is not done: " + err.Error())
+		}
+		if now := time.Now(); now.After(patience) && !d.backUp(ctx) {
+			patience = now.Add(backupPause)
 		}
 	}
 	look(ctx)

@@ -467,6 +467,9 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("two at once: %v", err)
 	}
 	release()
+	if _, err := r.Make(t.Context(), Source{Base: t.TempDir()}); err == nil {
+		t.Error("a directory that is none of ours")
+	}
 	if _, err := Open(Options{Place: "s3://b"}); err == nil {
 		t.Error("a bucket without a login")
 	}
