@@ -110,20 +110,19 @@ func (s *system) backup(ctx context.Context, place string, progress func(units, 
 
 // verifyLast restores the last backup of backup.dir for a test, below the base directory, looks at
 // it as tori check does, and notes down whether it is whole. The error says why it is not.
-func (s *system) verifyLast(ctx context.Context) (backup.Restored, error) {
+func (s *system) verifyLast(ctx context.Context) error {
 	r, err := s.repository("", "")
 	if err != nil {
-		return backup.Restored{}, &ConfigError{err}
+		return &ConfigError{err}
 	}
-	var done backup.Restored
 	g, err := r.Find(ctx, 0)
 	if err == nil {
-		done, err = r.Test(ctx, g, s.house(), s.fs)
+		var done backup.Restored
+		if done, err = r.Test(ctx, g, s.house(), s.fs); err == nil && done.Check.Found > 0 {
+			return i18n.E("backup.not_tested", g.Number, done.Check.Found)
+		}
 	}
-	if err == nil && done.Check.Found > 0 {
-		return done, i18n.E("backup.not_tested", g.Number, done.Check.Found)
-	}
-	return done, errors.Join(err, s.verified(ctx, err))
+	return errors.Join(err, s.verified(ctx, err))
 }
 
 // verified notes down how a look at the backups ended.
@@ -308,7 +307,7 @@ func (d *daemon) backUp(ctx context.Context) bool {
 	if err := d.setBackupMark(ctx, "tested", d.env.Now().UTC().Add(time.Second).Format(time.RFC3339)); err != nil {
 		return complain("The backup was not restored for a test", err)
 	}
-	if _, err := d.verifyLast(ctx); err != nil {
+	if err := d.verifyLast(ctx); err != nil {
 		return complain("The backup was not restored for a test", err)
 	}
 	d.log.Info("Restored the backup for a test, and it is whole")

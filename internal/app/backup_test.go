@@ -67,7 +67,7 @@ func TestNightlyBackup(t *testing.T) {
 	for _, f := range all {
 		h.must(os.WriteFile(f, []byte("x"), 0o600))
 	}
-	_, err = d.verifyLast(t.Context())
+	err = d.verifyLast(t.Context())
 	health, herr := d.backupHealth(t.Context())
 	if !backup.IsDamage(err) || herr != nil || health.Damage == "" {
 		t.Errorf("of a damaged one: %v; %+v, %v", err, health, herr)

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -106,7 +105,8 @@ func (r *Repository) Make(ctx context.Context, s Source) (report Report, err err
 		return report, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(m.tmp)) }() // what a kill leaves, the next one removes
-	return report, m.make(ctx)
+	err = m.make(ctx)
+	return report, err
 }
 
 // makeTmp makes an empty directory for copies of databases, elsewhere where the base directory
@@ -147,12 +147,14 @@ func (m *maker) make(ctx context.Context) error {
 	}
 	now := Manifest{Format: Format, Number: number + 1, MadeAt: contextstore.Time{Time: m.now().UTC()}, House: id.House, Encrypted: len(m.to) > 0}
 	m.first = map[string]result{}
-	before, err := m.before(ctx, last, func(u unit) bool { return slices.Contains(files, u.Path) })
-	if err != nil {
-		return err
-	}
 	for _, path := range files {
-		u, err := m.pack(ctx, path, before[path])
+		was := map[string]unit{}
+		if last.Name != "" {
+			if err := m.before(ctx, last.Lists[shardOf(path)], was); err != nil {
+				return err
+			}
+		}
+		u, err := m.pack(ctx, path, was[path])
 		m.first[path] = result{u, err}
 	}
 	for shard := range shards {
@@ -196,7 +198,7 @@ func (m *maker) identify() (id identity, err error) {
 		if err == nil {
 			err = m.FS.Replace(path, raw, true)
 		}
-		if err != nil {
+		if err != nil && !readOnly(err) {
 			return id, err
 		}
 	}
@@ -235,25 +237,10 @@ func (r *Repository) Know(base string) error {
 	return nil
 }
 
-// before are the units of a generation that are wanted. Those of lists that are damaged, or that
+// before adds the units of a list of the generation before. Those of one that is damaged, or that
 // nobody can decrypt, count as not there.
-func (m *maker) before(ctx context.Context, g Generation, want func(unit) bool) (map[string]unit, error) {
-	all := map[string]unit{}
-	for _, list := range g.Lists {
-		if err := m.beforeIn(ctx, list, want, all); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-func (m *maker) beforeIn(ctx context.Context, list []chunk, want func(unit) bool, all map[string]unit) error {
-	err := m.units(ctx, list, func(u unit) error {
-		if want(u) {
-			all[u.Path] = u
-		}
-		return nil
-	})
+func (m *maker) before(ctx context.Context, list []chunk, all map[string]unit) error {
+	err := m.units(ctx, list, func(u unit) error { all[u.Path] = u; return nil })
 	if locked := (*LockedError)(nil); errors.As(err, &locked) || IsDamage(err) {
 		return nil
 	}
@@ -269,7 +256,7 @@ func (m *maker) shard(ctx context.Context, shard int, last Generation, now *Mani
 	}
 	was, had := map[string]unit{}, map[string]chunk{}
 	if last.Name != "" {
-		if err := m.beforeIn(ctx, last.Lists[shard], func(unit) bool { return true }, was); err != nil {
+		if err := m.before(ctx, last.Lists[shard], was); err != nil {
 			return nil, err
 		}
 		had = known(last.Lists[shard])

@@ -37,7 +37,9 @@ var files = []string{
 	"audit.jsonl", "auto_approve.jsonl", "mcp/pins.json",
 }
 
-func isDatabase(path string) bool { return strings.HasSuffix(path, ".db") }
+func isDatabase(path string) bool {
+	return strings.HasSuffix(path, ".db") && slices.Contains(files, path)
+}
 
 // part is a file of a unit.
 type part struct {
@@ -242,20 +244,23 @@ func readOnly(err error) bool { return errors.Is(err, unix.EROFS) }
 
 // paths lists the units of a shard, in their order.
 func (m *maker) paths(shard int) (all []string, err error) {
-	add := func(path string) error {
+	add := func(path string) {
 		if shardOf(path) == shard {
 			all = append(all, path)
 		}
-		return nil
 	}
 	for _, f := range files {
-		_ = add(f)
+		add(f)
 	}
 	err = contextstore.Walk(m.Base, []string{contextstore.DirCompleted}, func(dir string) error {
-		return add(contextstore.DirCompleted + "/" + filepath.Base(dir))
+		add(contextstore.DirCompleted + "/" + filepath.Base(dir))
+		return nil
 	})
 	if err == nil {
-		err = contextstore.EachSession(m.Base, func(dir string) error { return add(sessionsDir + "/" + filepath.Base(dir)) })
+		err = contextstore.EachSession(m.Base, func(dir string) error {
+			add(sessionsDir + "/" + filepath.Base(dir))
+			return nil
+		})
 	}
 	slices.Sort(all)
 	return all, err

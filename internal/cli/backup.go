@@ -75,7 +75,7 @@ func generationJSON(g backup.Generation) map[string]any {
 		m["error"] = g.Err.Error()
 		return m
 	}
-	m["made_at"], m["encrypted"], m["runs"], m["sessions"], m["bytes"], m["added_bytes"], m["failed"] = g.MadeAt, g.Encrypted, g.Runs, g.Sessions, g.Bytes, g.Added, g.Manifest.Failed
+	m["made_at"], m["encrypted"], m["runs"], m["sessions"], m["bytes"], m["added_bytes"], m["failed"] = g.MadeAt, g.Encrypted, g.Runs, g.Sessions, g.Bytes, g.Added, g.Failed
 	return m
 }
 
