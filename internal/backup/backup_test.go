@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -655,5 +656,55 @@ func TestRandomGenerations(t *testing.T) {
 	}
 	if len(all) < 4 {
 		t.Errorf("%d generations", len(all))
+	}
+}
+
+// What a newer program wrote is copied, and not restored by this one.
+func TestANewerBase(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, 1)
+	must(t, h.store.Close())
+	db, err := sql.Open("sqlite", filepath.Join(h.base, "house.db"))
+	must(t, err)
+	_, err = db.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
+	must(t, errors.Join(err, db.Close()))
+	r := repo(t, Options{Place: t.TempDir()})
+	g := h.backup(r, Source{}).Generation
+	dir := filepath.Join(t.TempDir(), "new")
+	if _, err := r.Restore(t.Context(), g, Target{Dir: dir}); err == nil || !strings.Contains(err.Error(), "newer program") || len(listing0(dir)) > 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// A base directory that lost its key writes everything anew, and removes nothing that it cannot
+// read the lists of until those have gone.
+func TestALostKey(t *testing.T) {
+	t.Parallel()
+	key, err := age.GenerateX25519Identity()
+	must(t, err)
+	h := newHouse(t, 2)
+	at := time.Now().AddDate(1, 0, 0) // whatever is not needed is old
+	o := Options{Place: t.TempDir(), Recipients: []string{key.Recipient().String()}, Now: func() time.Time { return at }}
+	h.backup(repo(t, o), Source{Keep: 2})
+	id, err := readIdentity(h.base)
+	must(t, err)
+	h.write(identityFile, fmt.Sprintf(`{"house":%q}`, id.House))
+	for n := range 3 {
+		rep, err := repo(t, o).Make(t.Context(), Source{Base: h.base, Keep: 2})
+		if must(t, err); (rep.Unswept != nil) != (n == 0 && rep.Removed > 0) {
+			t.Fatalf("%d: %+v", n, rep)
+		}
+		if n == 1 && rep.Swept == 0 {
+			t.Errorf("nothing was swept: %+v", rep)
+		}
+	}
+	found, err := repo(t, o).Verify(t.Context(), nil)
+	if locked := (*LockedError)(nil); !errors.As(err, &locked) {
+		t.Fatalf("without a key: %+v, %v", found, err)
+	}
+	r := repo(t, o)
+	must(t, r.Know(h.base))
+	if found, err = r.Verify(t.Context(), nil); err != nil || len(found) != 2 || found[0].Why != nil || found[1].Why != nil {
+		t.Errorf("%+v, %v", found, err)
 	}
 }

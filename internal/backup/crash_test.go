@@ -1,13 +1,17 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
@@ -155,5 +159,90 @@ func TestRestoreCutShort(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Whatever a power cut leaves of a place: the generations that it has are whole, and the next
+// backup is made.
+func TestPowerCutAtThePlace(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, 1)
+	place := t.TempDir()
+	rec, err := disktest.NewRecorder(place)
+	must(t, err)
+	r := repo(t, Options{Place: place, FS: rec.Watch(&disk.FS{})})
+	h.backup(r, Source{})
+	h.run(task.Completed)
+	from := rec.Len()
+	h.backup(r, Source{})
+	n, err := rec.PowerCuts(from, func(state disktest.State) {
+		cut := t.TempDir()
+		must(t, state.Materialize(cut))
+		r := repo(t, Options{Place: cut})
+		found, err := r.Verify(t.Context(), nil)
+		must(t, err)
+		if len(found) == 0 {
+			t.Fatalf("%s: no generation", state.How)
+		}
+		for _, v := range found {
+			if v.Why != nil {
+				t.Fatalf("%s: generation %d: %v", state.How, v.Number, v.Why)
+			}
+		}
+		h.backup(r, Source{})
+	})
+	if err != nil || n.Checked < 10 {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// Four workers end runs, retention goes on, and backups are ended at random: each generation that
+// there is comes back clean, with runs that are whole.
+func TestBackupsBesideWorkers(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, 4)
+	r := repo(t, Options{Place: t.TempDir()})
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for w := range 4 {
+		other := &house{t: t, base: h.base, now: time.Now().AddDate(0, 0, 7*(w%2)), n: 1000 * (w + 1)}
+		other.open()
+		wg.Go(func() {
+			for n := 0; n < 25 && ctx.Err() == nil; n++ {
+				other.run([]task.Status{task.Completed, task.Failed}[w%2])
+				err := other.store.Retain(t.Context(), contextstore.Retention{Gzip: 7 * 24 * time.Hour}, false, func(contextstore.Retained) {})
+				if err != nil && !errors.Is(err, contextstore.ErrBusy) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	dice := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // repeatable
+	for made := 0; made < 6; {
+		night, end := context.WithCancel(t.Context())
+		left := dice.IntN(2) * (1 + dice.IntN(30)) // of every other one nothing is cut off
+		_, err := r.Make(night, Source{Base: h.base, Keep: 4, Progress: func(int64, int64) {
+			if left--; left == 0 {
+				end()
+			}
+		}})
+		if end(); err == nil {
+			made++
+		} else if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	wg.Wait()
+	all, err := r.Generations(t.Context())
+	must(t, err)
+	for _, g := range all {
+		dir := t.TempDir()
+		if done := restore(t, r, g.Number, Target{Dir: dir}); done.Check.Found > 0 || done.Runs != g.Runs || g.Failed > 0 {
+			t.Errorf("generation %d: %d of %d runs, %d failed, %+v", g.Number, done.Runs, g.Runs, g.Failed, done.Check.Findings)
+		}
+	}
+	if len(all) != 4 {
+		t.Errorf("%d generations", len(all))
 	}
 }
