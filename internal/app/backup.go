@@ -118,8 +118,8 @@ func (s *system) verifyLast(ctx context.Context) error {
 	g, err := r.Find(ctx, 0)
 	if err == nil {
 		var done backup.Restored
-		if done, err = r.Test(ctx, g, s.house(), s.fs); err == nil && done.Check.Found > 0 {
-			return i18n.E("backup.not_tested", g.Number, done.Check.Found)
+		if done, err = r.Test(ctx, g, s.house(), s.fs); err == nil && done.Check.Left > 0 {
+			return i18n.E("backup.not_tested", g.Number, done.Check.Left)
 		}
 	}
 	return errors.Join(err, s.verified(ctx, err))

@@ -204,7 +204,7 @@ func TestBackupAndRestore(t *testing.T) {
 			for n, want := range map[int][]string{1: then, 3: listing(t, h.base)} {
 				dir := filepath.Join(t.TempDir(), "new", "base")
 				done := restore(t, r, n, Target{Dir: dir})
-				if done.Check.Found > 0 || done.Aside != "" || int(done.Runs) != len(want) || done.Sessions != 1 {
+				if done.Check.Left > 0 || done.Aside != "" || int(done.Runs) != len(want) || done.Sessions != 1 {
 					t.Errorf("generation %d: %+v", n, done)
 				}
 				same(t, fmt.Sprint("generation ", n), listing(t, dir), want)
@@ -410,7 +410,7 @@ func TestWhileFilesChange(t *testing.T) {
 		}
 		dir := t.TempDir()
 		done := restore(t, r, 0, Target{Dir: dir})
-		if done.Check.Found > 0 {
+		if done.Check.Left > 0 {
 			t.Errorf("%d days: %+v", days, done.Check.Findings)
 		}
 		for _, run := range listing(t, dir) {
@@ -533,7 +533,7 @@ func TestRestoreOneRun(t *testing.T) {
 
 	must(t, os.Rename(dir, dir+"-away"))
 	must(t, os.RemoveAll(dir+"-away"))
-	if done := restore(t, r, 1, Target{Dir: h.base, Run: id}); done.Run != id || done.Check.Found > 0 {
+	if done := restore(t, r, 1, Target{Dir: h.base, Run: id}); done.Run != id || done.Check.Left > 0 {
 		t.Errorf("of one that is gone: %+v", done)
 	}
 	must(t, h.store.Close())
@@ -586,7 +586,7 @@ func TestTest(t *testing.T) {
 	r := repo(t, Options{Place: t.TempDir()})
 	rep := h.backup(r, Source{})
 	done, err := r.Test(t.Context(), rep.Generation, h.base, nil)
-	if err != nil || done.Runs != 3 || done.Check.Found > 0 || done.Check.Contexts != 3 || exists(filepath.Join(h.base, testDir)) {
+	if err != nil || done.Runs != 3 || done.Check.Left > 0 || done.Check.Contexts != 3 || exists(filepath.Join(h.base, testDir)) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	must(t, os.WriteFile(filepath.Join(r.Place(), objectName(rep.Lists[shardOf("completed/"+filepath.Base(first0(t, filepath.Join(h.base, "completed"))))][0].Object)), nil, 0o600))

@@ -77,10 +77,10 @@ func (r *Repository) restorer(g Generation, t Target) (*restorer, error) {
 }
 
 // Restore brings a generation, or a run of it, back into a base directory. It is put together
-// beside what is there, compared with its hashes and looked at as tori check does, and takes its
-// place only then: until that is noted down nothing is changed, and what is noted down is done by
+// beside what is there, compared with its hashes and mended as tori check --repair does (a run that
+// was just ending is brought to its end), and takes its place only then: until that is noted down nothing is changed, and what is noted down is done by
 // the next call if this one is cut short. What is there already stays as it is, unless Force moves
-// it aside. The index is made anew. What tori check finds was so when the backup was made; it is in
+// it aside. The index is made anew. Damage that is left was so when the backup was made; it is in
 // the report and keeps nothing from being restored.
 func (r *Repository) Restore(ctx context.Context, g Generation, t Target) (Restored, error) {
 	x, err := r.restorer(g, t)
@@ -262,7 +262,7 @@ func (x *restorer) stage(ctx context.Context, dir string, want func(unit) bool) 
 	if _, err := fsck.Reindex(ctx, dir, nil); err != nil {
 		return err
 	}
-	if x.done.Check, err = fsck.Check(ctx, dir, fsck.Options{Now: x.now}); err != nil {
+	if x.done.Check, err = fsck.Check(ctx, dir, fsck.Options{Repair: true, FS: x.FS, Now: x.now}); err != nil {
 		return err
 	}
 	return x.FS.SyncAll(dir)

@@ -187,11 +187,11 @@ func (k restoreCmd) Run(c *console) error {
 		}
 		c.record(base, contextstore.AuditEntry{Actor: who, Action: "restore", UUID: r.Run, Detail: fmt.Sprintf("generation %d, runs %d", r.Number, r.Runs)})
 		if k.JSON {
-			err = c.json(map[string]any{"generation": r.Number, "base_dir": base, "runs": r.Runs, "sessions": r.Sessions, "uuid": r.Run, "same": r.Same, "resumed": r.Resumed, "aside": r.Aside, "damage": r.Check.Found})
+			err = c.json(map[string]any{"generation": r.Number, "base_dir": base, "runs": r.Runs, "sessions": r.Sessions, "uuid": r.Run, "same": r.Same, "resumed": r.Resumed, "aside": r.Aside, "damage": r.Check.Left})
 		} else {
 			c.restored(r, base)
 		}
-		if r.Check.Found > 0 {
+		if r.Check.Left > 0 {
 			return errors.Join(err, &exitError{code: exitDamage})
 		}
 		return err
@@ -212,7 +212,7 @@ func (c *console) restored(r backup.Restored, base string) {
 	if r.Aside != "" {
 		c.say("cli.restore_aside", r.Aside)
 	}
-	if r.Check.Found > 0 {
-		c.say("cli.restore_damage", r.Check.Found)
+	if r.Check.Left > 0 {
+		c.say("cli.restore_damage", r.Check.Left)
 	}
 }
