@@ -45,7 +45,10 @@ require (
 	software.sslmate.com/src/go-pkcs12 v0.7.4
 )
 
+require filippo.io/hpke v0.4.0 // indirect
+
 require (
+	filippo.io/age v1.3.2
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/charmbracelet/ultraviolet v0.0.0-20260703014108-f5a850f9c2b7 // indirect

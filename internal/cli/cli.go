@@ -75,6 +75,8 @@ type commands struct {
 	Reindex   reindexCmd   `cmd:"" help:"${reindex_help}"`
 	Cleanup   cleanupCmd   `cmd:"" help:"${cleanup_help}"`
 	Maintain  maintainCmd  `cmd:"" help:"${maintain_help}"`
+	Backup    backupCmd    `cmd:"" help:"${backup_help}"`
+	Restore   restoreCmd   `cmd:"" help:"${restore_help}"`
 	Models    modelsCmd    `cmd:"" help:"${models_help}"`
 	Health    healthCmd    `cmd:"" help:"${health_help}"`
 	Config    configCmd    `cmd:"" help:"${config_help}"`

@@ -67,6 +67,7 @@ type Config struct {
 	FileListContext   FileListContext   `yaml:"file_list_context" doc:"The map of the project's files that a model begins with."`
 
 	Maintenance Maintenance `yaml:"maintenance" doc:"What is done at night, by tori serve or by tori maintain."`
+	Backup      Backup      `yaml:"backup" doc:"Copies of what must not be lost (docs/operations.md)."`
 
 	Search RunSearch `yaml:"search" doc:"Finding runs that ended by what they were about (tori search)."`
 

@@ -75,6 +75,7 @@ func defaults() *Config {
 		Channels:             Channels{Channel{"router"}, LINE{BaseURL: "https://api.line.me"}, Slack{Channel: Channel{"router"}, BaseURL: "https://slack.com/api"}, HTTP{Channel: Channel{"router"}}},
 		Sessions:             Sessions{"04:00", 5, 90},
 		Maintenance:          Maintenance{"03:00", ""},
+		Backup:               Backup{Schedule: "daily", Generations: 7, S3: S3{Region: "us-east-1"}},
 		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
 		Security:             Security{CloudAllowedRoutes: []string{"CODE", "CODE1", "CODE2", "CODE3"}, MaskPIIOnCode: true},
@@ -299,7 +300,7 @@ approval: {required_by_default: false, hard_require_approval: [binary], approver
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nmaintenance: {at: '02:15', report_to: mail}\nsearch: {similar: {enabled: true}}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nmaintenance: {at: '02:15', report_to: mail}\nsearch: {similar: {enabled: true}}\nbackup: {dir: 's3://b/p', schedule: never, generations: 3, recipients: [age1x], identity_file: /srv/key, s3: {endpoint: 'https://s3:9000', region: eu-west-1, access_key: id-of-s3, secret_key: secret-of-s3, session_token: token-of-s3}}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -325,6 +326,7 @@ func TestEveryKey(t *testing.T) {
 			Slack{"bot-of-slack", "app-of-slack", "signing-of-slack", "refresh-of-slack", "1.2", "client-of-slack", People{[]string{"U2", "W3"}, []string{"slack:T1:C1"}, "12:00-13:30", "09:15"}, Channel{"chat"}, "https://slack"}, HTTP{"secret-of-http", "http://127.0.0.1:9000/", People{[]string{"U3"}, []string{"http:ROOM"}, "01:00-02:00", "23:59"}, Channel{"chat"}}},
 		Sessions:             Sessions{"03:30", 4, 30},
 		Maintenance:          Maintenance{"02:15", "mail"},
+		Backup:               Backup{"s3://b/p", "never", 3, []string{"age1x"}, "/srv/key", S3{"https://s3:9000", "eu-west-1", "id-of-s3", "secret-of-s3", "token-of-s3"}},
 		Web:                  Web{"http://u:pass-of-search@127.0.0.1:8888"},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
 		Providers:            Providers{"restart it", OllamaRoles{4096, "300", 5000, 1}},
@@ -364,7 +366,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "secret-of-s3", "signing-of-slack", "tok-of-git", "token-of-line", "token-of-s3"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -491,7 +493,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, search, context_inheritance\n" +
+			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, backup, search, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -751,7 +753,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 391 {
+	if len(all) != 401 {
 		t.Errorf("%d keys", len(all))
 	}
 }

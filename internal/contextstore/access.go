@@ -45,11 +45,11 @@ func LocalViewer(base string, uid int, user string, admins []string) Viewer {
 }
 
 // OwnFiles lists what lies in a base directory itself and is ours: the status
-// directories, databases, and the files of locks, of the audit, of the key of links and of
-// Slack's tokens.
+// directories, databases, and the files of locks, of the audit, of the keys of links and of
+// backups, and of Slack's tokens.
 func OwnFiles(base string) []string {
 	all := slices.Clone(StatusDirs)
-	for _, pattern := range []string{"tasks.db*", "house.db*", "search.db*", "audit.jsonl*", ".house", "links.key", "slack.token", index.UnindexedDir} {
+	for _, pattern := range []string{"tasks.db*", "house.db*", "search.db*", "audit.jsonl*", ".house", "links.key", "slack.token", "backup.json", index.UnindexedDir} {
 		found, _ := filepath.Glob(filepath.Join(escapeGlob(base), pattern))
 		for _, f := range found {
 			all = append(all, filepath.Base(f))

@@ -272,7 +272,7 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 			return freed, err
 		}
 		// Its name goes first: what a cut leaves of it is no run.
-		gone := filepath.Join(s.BaseDir, removedPrefix+filepath.Base(dir))
+		gone := filepath.Join(s.BaseDir, RemovedPrefix+filepath.Base(dir))
 		if err := s.FS.Rename(dir, gone); err != nil {
 			return 0, err
 		}
@@ -316,8 +316,8 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 	return freed, nil
 }
 
-// removedPrefix begins the name, in the base directory, of a run that is being removed.
-const removedPrefix = ".removed-"
+// RemovedPrefix begins the name, in the base directory, of what is being removed: a run's, or what a restore left.
+const RemovedPrefix = ".removed-"
 
 // compress puts a compressed form in the place of a file, once that is on the disk and was read
 // back.
@@ -398,9 +398,9 @@ func Slimmed(dir string) bool {
 
 // removeHalf removes what a cut left of runs that were being removed.
 func (s *Store) removeHalf(ctx context.Context) error {
-	half, err := filepath.Glob(filepath.Join(s.BaseDir, removedPrefix+"*"))
+	half, err := filepath.Glob(filepath.Join(s.BaseDir, RemovedPrefix+"*"))
 	for _, dir := range half {
-		s.tell(s.index.Drop(ctx, strings.TrimPrefix(filepath.Base(dir), removedPrefix)))
+		s.tell(s.index.Drop(ctx, strings.TrimPrefix(filepath.Base(dir), RemovedPrefix)))
 		err = errors.Join(err, s.FS.RemoveAll(dir))
 	}
 	return err

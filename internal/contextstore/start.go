@@ -220,3 +220,15 @@ func (s *Store) removeUnbuilt() error {
 		}
 	}
 }
+
+// RestoreCommit is there while a restore gives what it put together its place in the base
+// directory: some of what lies there may be from before it.
+const RestoreCommit = ".restore/commit.json"
+
+// whole refuses a base directory in which a restore was cut short.
+func (s *Store) whole() error {
+	if exists(filepath.Join(s.BaseDir, RestoreCommit)) {
+		return i18n.E("contextstore.restore_cut", s.BaseDir)
+	}
+	return nil
+}

@@ -176,6 +176,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.base, err = database.Enter(ctx, base); err != nil {
 		return nil, fmt.Errorf("open %s: %w", base, err)
 	}
+	if err := s.whole(); err != nil {
+		s.base.Close()
+		return nil, err
+	}
 	if s.houseDB, err = OpenHouseDB(ctx, base, s.base); err != nil {
 		s.base.Close()
 		return nil, fmt.Errorf("open %s: %w", base, err)

@@ -356,3 +356,21 @@ func (f *FS) SyncFile(path string) error {
 	}
 	return errors.Join(f.flush(h), h.Close())
 }
+
+// SyncAll makes everything durable that was written so far to the file system of a directory: for
+// many files that count for nothing until all of them are there. It is in no trace.
+func (f *FS) SyncAll(path string) error {
+	if err := f.before(Op{Kind: Sync, Path: path, Dir: true}); err != nil {
+		return fmt.Errorf("sync the file system of %s: %w", path, err)
+	}
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	if f.Flush != nil {
+		err = f.Flush(d)
+	} else {
+		err = unix.Syncfs(int(d.Fd()))
+	}
+	return errors.Join(err, d.Close())
+}

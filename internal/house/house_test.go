@@ -92,6 +92,7 @@ var floors = map[string]float64{
 	"job":                     8.3,
 	"conversation":            8.2,
 	"dispatch":                9.0,
+	"backup":                  10.0,
 	"ops":                     10.0,
 	"web":                     10.1,
 	"app":                     11.0,

@@ -10,6 +10,7 @@ var catalog = [...]table{
 	{make: appTexts},
 	{make: approvalTexts},
 	{make: jobTexts},
+	{make: backupTexts},
 	{make: brokerTexts},
 	{make: budgetTexts},
 	{make: alertTexts},

@@ -74,6 +74,10 @@ func contextstoreTexts() map[string]text {
 			"%s lies on another file system than %s: a run moves between them in one step, so they must be on the same one",
 			"%s は %s と別のファイルシステムにあります。実行は両者の間を一度に移動するので、同じファイルシステムに置いてください",
 		},
+		"contextstore.restore_cut": {
+			"a restore into %s was cut short: run tori restore again, which brings it to its end",
+			"%s への復元が途中で終わっています。tori restore をもう一度実行して完了させてください",
+		},
 		"contextstore.no_space": {
 			"nothing new is begun: %s has %d MiB free, at least %d MiB are needed; make room, then try again",
 			"新しい実行は始めません: %s の空きは %d MiB で、少なくとも %d MiB 必要です。空きを作ってからやり直してください",

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"modernc.org/sqlite" // the driver "sqlite"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/lazyregexp"
 )
 
@@ -287,4 +288,38 @@ func Null(s string) any {
 		return nil
 	}
 	return s
+}
+
+// Snapshot copies a database as it is at one moment, while others write to it, into a file that
+// is not there yet; its free pages, and what was deleted on them, are left out. A database that
+// does not exist is fs.ErrNotExist.
+func Snapshot(ctx context.Context, path, to string) error {
+	if err := regular(path); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, disk.FileMode) // SQLite would make it for others to read
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	err = vacuumInto(ctx, path, to, "mode", "ro")
+	if err != nil && ctx.Err() == nil { // see File.reader: a disk that cannot be written
+		if st, serr := os.Stat(path + "-wal"); serr != nil || st.Size() == 0 {
+			if vacuumInto(ctx, path, to, "immutable", "1") == nil {
+				return nil
+			}
+		}
+	}
+	return err
+}
+
+func vacuumInto(ctx context.Context, path, to, key, value string) error {
+	db, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"ro"}, key: {value}, "_pragma": {busyPragma}}))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, to)
+	return errors.Join(err, db.Close())
 }

@@ -1,0 +1,315 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"toritsugi/internal/backup"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+)
+
+// BackupOptions say which backups are meant.
+type BackupOptions struct {
+	BaseDir, Config string
+	Place           string // "" for backup.dir
+	Identity        string // file of secret keys; "" for backup.identity_file
+}
+
+// repository is where backups lie; of the base directory's own key it knows what is there.
+func (s *system) repository(place, identity string) (*backup.Repository, error) {
+	b := s.cfg.Backup
+	r, err := backup.Open(backup.Options{Place: cmp.Or(place, b.Dir), Recipients: b.Recipients, Identity: cmp.Or(identity, b.IdentityFile), FS: s.fs, HTTP: s.env.HTTP, Now: s.env.Now,
+		S3: backup.S3{Endpoint: b.S3.Endpoint, Region: b.S3.Region, AccessKey: b.S3.AccessKey, SecretKey: b.S3.SecretKey, Token: b.S3.SessionToken}})
+	if err != nil {
+		return nil, err
+	}
+	return r, r.Know(s.house())
+}
+
+// house is the base directory.
+func (s *system) house() string {
+	if s.store != nil {
+		return s.store.BaseDir
+	}
+	return s.opt.BaseDir // as atBase found it
+}
+
+// plansDir is where the histories of planning lie, "" where with their runs.
+func (s *system) plansDir() string {
+	if f := planning.HistoryFile(s.house(), s.cfg.Planning.History.Directory, "x"); filepath.IsAbs(f) {
+		return filepath.Dir(f)
+	}
+	return ""
+}
+
+// backupScope is that of the marks of what is known of the backups in backup.dir.
+const backupScope = "backup"
+
+// BackupHealth is what house.db knows of the backups in backup.dir.
+type BackupHealth struct {
+	Made     time.Time // when the last one was made, zero for never
+	Verified time.Time // when one was last restored for a test, or all were read, and it was whole
+	Damage   string    // why the last such look failed, "" where it did not; the next backup writes everything anew
+
+	tested time.Time // when a test was begun last, after the second it was
+}
+
+// backupHealth reads it.
+func (s *system) backupHealth(ctx context.Context) (h BackupHealth, err error) {
+	for name, at := range map[string]*time.Time{"made": &h.Made, "verified": &h.Verified, "tested": &h.tested} {
+		raw, merr := s.store.Mark(ctx, backupScope, name)
+		err = errors.Join(err, merr)
+		*at, _ = time.Parse(time.RFC3339, raw) // what cannot be read counts as never
+	}
+	damage, merr := s.store.Mark(ctx, backupScope, "damage")
+	h.Damage = damage
+	return h, errors.Join(err, merr)
+}
+
+func (s *system) setBackupMark(ctx context.Context, name, value string) error {
+	if s.store == nil {
+		return nil
+	}
+	return s.store.SetMark(context.WithoutCancel(ctx), backupScope, name, value)
+}
+
+func (s *system) stamp() string { return s.env.Now().UTC().Format(time.RFC3339) }
+
+// backup makes a backup in a place, "" for backup.dir, and notes it down where it is that one.
+// What could not be read of the base directory is in the report.
+func (s *system) backup(ctx context.Context, place string, progress func(units, written int64)) (backup.Report, error) {
+	r, err := s.repository(place, "")
+	if err != nil {
+		return backup.Report{}, &ConfigError{err}
+	}
+	own := place == "" || place == s.cfg.Backup.Dir
+	src := backup.Source{Base: s.house(), Plans: s.plansDir(), FS: s.fs, Keep: s.cfg.Backup.Generations, Progress: progress}
+	if own && s.store != nil {
+		h, err := s.backupHealth(ctx)
+		if err != nil {
+			return backup.Report{}, err
+		}
+		src.Fresh = h.Damage != ""
+	}
+	done, err := r.Make(ctx, src)
+	if err != nil || !own {
+		return done, err
+	}
+	if src.Fresh {
+		err = s.setBackupMark(ctx, "damage", "")
+	}
+	return done, errors.Join(err, s.setBackupMark(ctx, "made", s.stamp()))
+}
+
+// verifyLast restores the last backup of backup.dir for a test, below the base directory, looks at
+// it as tori check does, and notes down whether it is whole. The error says why it is not.
+func (s *system) verifyLast(ctx context.Context) error {
+	r, err := s.repository("", "")
+	if err != nil {
+		return &ConfigError{err}
+	}
+	g, err := r.Find(ctx, 0)
+	if err == nil {
+		var done backup.Restored
+		if done, err = r.Test(ctx, g, s.house(), s.fs); err == nil && done.Check.Left > 0 {
+			return i18n.E("backup.not_tested", g.Number, done.Check.Left)
+		}
+	}
+	return errors.Join(err, s.verified(ctx, err))
+}
+
+// verified notes down how a look at the backups ended.
+func (s *system) verified(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return errors.Join(s.setBackupMark(ctx, "damage", ""), s.setBackupMark(ctx, "verified", s.stamp()))
+	case backup.IsDamage(err):
+		return s.setBackupMark(ctx, "damage", s.redact.String(err.Error()))
+	}
+	return nil
+}
+
+// atBackup is atBase for who may read everything. Where the base directory cannot be written there is no store.
+func atBackup(ctx context.Context, env Env, o BackupOptions, write bool) (s *system, actor string, err error) {
+	s, who, err := atBase(env, RunOptions{BaseDir: o.BaseDir, Config: o.Config, Confined: true, Quiet: true})
+	if err != nil {
+		return s, "", err
+	}
+	if !who.Admin {
+		return s, "", &ConfigError{i18n.E("check.not_admin", s.opt.BaseDir, who.User)}
+	}
+	if _, err := os.Stat(s.opt.BaseDir); err != nil {
+		if write {
+			err = &ConfigError{i18n.E("contextstore.no_base", s.opt.BaseDir, err)}
+		} else {
+			err = nil // as where it is lost
+		}
+		return s, who.User, err
+	}
+	err = s.open(ctx)
+	if errors.Is(err, syscall.EROFS) {
+		s.store, err = nil, nil
+		if write {
+			s.env.Notice("cli.backup_no_marks")
+		}
+	}
+	if err != nil {
+		return s, "", &ConfigError{err}
+	}
+	return s, who.User, nil
+}
+
+func (s *system) closeStore() error {
+	if s.store == nil {
+		return nil
+	}
+	return s.store.Close()
+}
+
+// Backup makes a backup, as tori serve does at night. Its errors are *ConfigError where nothing was
+// begun. place is where it lies, for people.
+func Backup(ctx context.Context, env Env, o BackupOptions, progress func(units, written int64)) (done backup.Report, base, actor string, err error) {
+	s, actor, err := atBackup(ctx, env, o, true)
+	if err != nil {
+		return done, "", "", err
+	}
+	done, err = s.backup(ctx, o.Place, progress)
+	return done, s.opt.BaseDir, actor, errors.Join(err, s.closeStore())
+}
+
+// Backups lists what there is, the oldest first.
+func Backups(ctx context.Context, env Env, o BackupOptions) (all []backup.Generation, place string, err error) {
+	s, _, err := atBase(env, RunOptions{BaseDir: o.BaseDir, Config: o.Config, Confined: true, Quiet: true})
+	if err != nil {
+		return nil, "", err
+	}
+	r, err := s.repository(o.Place, o.Identity)
+	if err != nil {
+		return nil, "", &ConfigError{err}
+	}
+	all, err = r.Generations(ctx)
+	return all, r.Place(), err
+}
+
+// VerifyBackups reads all generations and tells which are whole; of backup.dir it is noted down.
+func VerifyBackups(ctx context.Context, env Env, o BackupOptions, progress func(units, bytes int64)) (all []backup.Verified, place string, err error) {
+	s, _, err := atBackup(ctx, env, o, false)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, s.closeStore()) }()
+	r, err := s.repository(o.Place, o.Identity)
+	if err != nil {
+		return nil, "", &ConfigError{err}
+	}
+	all, err = r.Verify(ctx, progress)
+	if err == nil && len(all) == 0 {
+		return nil, "", &ConfigError{i18n.E("backup.none", r.Place())}
+	}
+	if err == nil && (o.Place == "" || o.Place == s.cfg.Backup.Dir) {
+		var damage error
+		for _, v := range all {
+			damage = cmp.Or(damage, v.Why)
+		}
+		err = s.verified(ctx, damage)
+	}
+	return all, r.Place(), err
+}
+
+// RestoreOptions say what is restored, and where to.
+type RestoreOptions struct {
+	BackupOptions
+	Generation int    // 0 for the latest
+	Run        string // the beginning of its uuid; "" for all
+	To         string // base directory; "" for that of the settings
+	Force      bool
+}
+
+// Restore brings a backup back. It returns the base directory and who did it, for the audit.
+func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units, bytes int64)) (done backup.Restored, base, actor string, err error) {
+	s, who, err := atBase(env, RunOptions{BaseDir: cmp.Or(o.To, o.BaseDir), Config: o.Config, Confined: true, Quiet: true})
+	if err != nil {
+		return done, "", "", err
+	}
+	base = s.opt.BaseDir
+	if _, err := os.Stat(base); err == nil && !who.Admin {
+		return done, "", "", &ConfigError{i18n.E("check.not_admin", base, who.User)}
+	}
+	r, err := s.repository(o.Place, o.Identity)
+	if err != nil {
+		return done, "", "", &ConfigError{err}
+	}
+	g, err := r.Find(ctx, o.Generation)
+	if err != nil {
+		return done, "", "", &ConfigError{err}
+	}
+	done, err = r.Restore(ctx, g, backup.Target{Dir: base, Plans: s.plansDir(), Run: o.Run, Force: o.Force, FS: s.fs, Progress: progress})
+	if err == nil && done.Run != "" && !done.Same { // its row
+		if err = s.open(ctx); err == nil {
+			err = s.store.Close()
+		}
+		if err != nil {
+			err = fmt.Errorf("the run is restored, but has no row yet: %w", err)
+		}
+	}
+	return done, base, who.User, err
+}
+
+// backupPause is how long a backup that failed is not tried again.
+const backupPause = 15 * time.Minute
+
+// backUp makes a backup where one is due, and restores one that was not restored yet for a test.
+// What goes wrong is logged, stands in backupHealth, and is false.
+func (d *daemon) backUp(ctx context.Context) bool {
+	complain := func(what string, err error) bool {
+		if ctx.Err() == nil {
+			d.log.Error(what + ": " + d.env.Lang.Error(err))
+		}
+		return false
+	}
+	const none = "No backup was made"
+	h, err := d.backupHealth(ctx)
+	if err != nil {
+		return complain(none, err)
+	}
+	now := d.env.Now().In(time.Local)
+	if h.Made.After(now) { // the clock was set back
+		h.Made = time.Time{}
+	}
+	due, ok := d.cfg.NextBackup(h.Made.In(time.Local))
+	if !ok {
+		return true
+	}
+	if h.Made.IsZero() || !now.Before(due) {
+		done, err := d.backup(ctx, "", nil)
+		if err != nil {
+			return complain(none, err)
+		}
+		d.log.Info("Made a backup", "generation", done.Number, "runs", done.Runs, "written_bytes", done.Added)
+		if done.Failed != nil {
+			d.log.Error("Not all could be backed up: "+d.env.Lang.Error(done.Failed), "failed", done.Manifest.Failed)
+		}
+		if done.Unswept != nil {
+			d.log.Warn("What old backups left is not removed: " + d.env.Lang.Error(done.Unswept))
+		}
+		h.Made = now
+	}
+	if h.tested.After(h.Made) && !h.tested.After(now) {
+		return true
+	}
+	if err := d.setBackupMark(ctx, "tested", d.env.Now().UTC().Add(time.Second).Format(time.RFC3339)); err != nil {
+		return complain("The backup was not restored for a test", err)
+	}
+	if err := d.verifyLast(ctx); err != nil {
+		return complain("The backup was not restored for a test", err)
+	}
+	d.log.Info("Restored the backup for a test, and it is whole")
+	return true
+}

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/backup"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/task"
+)
+
+// A daemon makes a backup once a day, catches up what it missed, whatever the clock does, and
+// restores it for a test; one that is damaged is known, and the next one mends it.
+func TestNightlyBackup(t *testing.T) {
+	t.Parallel()
+	h := newVendorHouse(t)
+	to := filepath.Join(h.dir, "backups")
+	h.write("config.yaml", "language: en\nsandbox: {mode: none}\nllm: {script: {file: "+filepath.Join(h.dir, "script.yaml")+"}}\npause_resume: {enabled: false}\n"+
+		"routing: {llm: {chat_provider: script, coder_provider: script, coder2_provider: script}}\ncontext_storage: {base_dir: "+h.base+", durability: os}\n"+
+		"channels: {slack: {bot_token: xoxb-test, app_token: xapp-test, allow_from: [U1]}}\nmaintenance: {at: '03:00'}\nbackup: {dir: "+to+", generations: 3}\n")
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.Local)
+	d := h.vendorDaemon(filepath.Join(h.dir, "posts"), func() time.Time { return now }, nil)
+	run := func(id string) {
+		uuid, err := d.store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{Source: "github", Owner: "acme", Repo: "widgets", Type: "issue", ID: id}, Title: id, Run: []byte("{}")})
+		h.must(err)
+		c, _, err := d.store.Claim(t.Context(), uuid)
+		h.must(err)
+		h.must(c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "done"}))
+	}
+	run("1")
+	generations := func() (all []string) {
+		all, err := filepath.Glob(filepath.Join(to, "generations", "*.json"))
+		h.must(err)
+		return all
+	}
+	for _, at := range []struct {
+		time string
+		want string // the number of the last generation
+	}{{"2026-03-04 12:00", "00000001"}, {"2026-03-05 02:59", "00000001"}, {"2026-03-05 03:00", "00000002"}, {"2026-03-05 03:01", "00000002"}, {"2026-03-09 15:00", "00000003"},
+		{"2026-02-01 00:00", "00000004"}, {"2026-02-01 02:00", "00000004"}, {"2026-02-01 03:00", "00000005"}} {
+		var err error
+		now, err = time.ParseInLocation("2006-01-02 15:04", at.time, time.Local)
+		h.must(err)
+		if !d.backUp(t.Context()) {
+			t.Fatalf("%s: it failed", at.time)
+		}
+		all := generations()
+		if last := filepath.Base(all[len(all)-1]); !strings.HasPrefix(last, at.want) || len(all) > 3 {
+			t.Errorf("%s: %q", at.time, all)
+		}
+		health, err := d.backupHealth(t.Context())
+		if err != nil || health.Made.After(now) || health.Verified.Before(health.Made) || health.Damage != "" {
+			t.Errorf("%s: %+v, %v", at.time, health, err)
+		}
+	}
+
+	r, err := d.repository("", "")
+	h.must(err)
+	if g, err := r.Find(t.Context(), 0); err != nil || g.Runs != 1 {
+		t.Errorf("the last generation: %+v, %v", g.Runs, err)
+	}
+	all, err := filepath.Glob(filepath.Join(to, "data", "*", "*"))
+	h.must(err)
+	for _, f := range all {
+		h.must(os.WriteFile(f, []byte("x"), 0o600))
+	}
+	err = d.verifyLast(t.Context())
+	health, herr := d.backupHealth(t.Context())
+	if !backup.IsDamage(err) || herr != nil || health.Damage == "" {
+		t.Errorf("of a damaged one: %v; %+v, %v", err, health, herr)
+	}
+	run("2")
+	now = now.AddDate(0, 0, 1)
+	if !d.backUp(t.Context()) {
+		t.Error("the night after it failed")
+	}
+	if health, err = d.backupHealth(t.Context()); err != nil || health.Damage != "" || health.Verified.Before(health.Made) {
+		t.Errorf("the night after: %+v, %v", health, err)
+	}
+	h.must(os.RemoveAll(to))
+	h.must(os.WriteFile(to, nil, 0o600))
+	now = now.AddDate(0, 0, 1)
+	was := health.Made
+	if d.backUp(t.Context()) {
+		t.Error("a backup to nowhere")
+	}
+	if health, err = d.backupHealth(t.Context()); err != nil || !health.Made.Equal(was) {
+		t.Errorf("after it: %+v, %v", health, err)
+	}
+}

@@ -1,0 +1,553 @@
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/contextstore/fsck"
+	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/contextstore/jsonl"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+)
+
+// Target is what Restore brings back, and where to.
+type Target struct {
+	Dir   string // base directory, which need not be there
+	Plans string // planning.history.directory, absolute; "" where histories lie with their runs
+	Run   string // uuid of the only run that is wanted, or the beginning of it; "" for all
+	Force bool   // what is there otherwise is moved aside
+	FS    *disk.FS
+	// Progress is told how many runs and conversations are there again, and how many bytes; may be nil.
+	Progress func(units, bytes int64)
+}
+
+// Restored is what Restore did.
+type Restored struct {
+	Generation
+	Runs, Sessions int64
+	Run            string      // the uuid of the only one
+	Aside          string      // where what was there was moved to, "" for nowhere
+	Same           bool        // the run was there already, as it is in the backup
+	Resumed        bool        // nothing but the end of an earlier call was done, with its generation
+	Check          fsck.Report // of what was brought back
+}
+
+// restoreDir is where in a base directory all is put together and checked before it takes its
+// place.
+var restoreDir = filepath.Dir(contextstore.RestoreCommit)
+
+// Where Force moves what was there.
+const (
+	asidePrefix = "before-restore-"
+	asideTime   = "20060102T150405.000000Z"
+)
+
+// restorer is one call of Restore.
+type restorer struct {
+	*Repository
+	Target
+	g     Generation
+	done  Restored
+	bytes int64
+}
+
+func (r *Repository) restorer(g Generation, t Target) (*restorer, error) {
+	x := &restorer{Repository: r, Target: t, g: g, done: Restored{Generation: g}}
+	if x.FS == nil {
+		x.FS = &disk.FS{}
+	}
+	var err error
+	x.Dir, err = filepath.Abs(t.Dir)
+	return x, err
+}
+
+// Restore brings a generation, or a run of it, back into a base directory. It is put together
+// beside what is there, compared with its hashes and mended as tori check --repair does (a run that
+// was just ending is brought to its end), and takes its place only then: until that is noted down nothing is changed, and what is noted down is done by
+// the next call if this one is cut short. What is there already stays as it is, unless Force moves
+// it aside. The index is made anew. Damage that is left was so when the backup was made; it is in
+// the report and keeps nothing from being restored.
+func (r *Repository) Restore(ctx context.Context, g Generation, t Target) (Restored, error) {
+	x, err := r.restorer(g, t)
+	if err == nil {
+		err = x.FS.MkdirAll(x.Dir)
+	}
+	if err != nil {
+		return x.done, err
+	}
+	if t.Run != "" {
+		err = x.restoreRun(ctx)
+	} else {
+		err = x.restoreAll(ctx)
+	}
+	return x.done, err
+}
+
+func (x *restorer) restoreAll(ctx context.Context) error {
+	release, err := lockBase(ctx, x.Dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if cut, err := x.resume(); err != nil || cut {
+		return err
+	}
+	there, err := x.there()
+	if err != nil {
+		return err
+	}
+	if len(there) > 0 && !x.Force {
+		return i18n.E("backup.not_empty", x.Dir, strings.Join(there, ", "))
+	}
+	staged := filepath.Join(x.Dir, restoreDir)
+	if err := x.FS.RemoveAll(staged); err != nil {
+		return err
+	}
+	if err := x.hasRoom(x.Dir); err != nil {
+		return err
+	}
+	if err := x.stage(ctx, staged, func(unit) bool { return true }); err != nil {
+		return err
+	}
+	id, _ := readIdentity(x.Dir) // one that cannot be read is another's
+	if id.House != x.g.House {
+		id = identity{House: x.g.House}
+	}
+	if err := x.note(filepath.Join(staged, identityFile), id); err != nil {
+		return err
+	}
+	c := commit{Generation: x.g.Name}
+	if len(there) > 0 {
+		c.Aside, c.Away = asidePrefix+x.now().UTC().Format(asideTime), there
+	}
+	if err := x.note(filepath.Join(x.Dir, contextstore.RestoreCommit), c); err != nil {
+		return err
+	}
+	return x.move(c)
+}
+
+// note writes a small file, durably.
+func (x *restorer) note(path string, v any) error {
+	raw, err := jsonl.Append(nil, v)
+	if err != nil {
+		return err
+	}
+	return x.FS.Replace(path, raw, true)
+}
+
+// hasRoom refuses to begin what cannot be ended.
+func (x *restorer) hasRoom(dir string) error {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil || st.Blocks == 0 {
+		return nil // it is found out by writing
+	}
+	if free := st.Bavail * uint64(st.Bsize); free < uint64(x.g.Bytes)+reserve { //nolint:gosec // neither is negative
+		return i18n.E("backup.no_room", dir, free>>20, (x.g.Bytes+reserve)>>20)
+	}
+	return nil
+}
+
+// reserve is what a restore leaves free, in bytes, for directories and the index.
+const reserve = 64 << 20
+
+// lockBase has a base directory for the caller alone.
+func lockBase(ctx context.Context, dir string) (release func(), err error) {
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	base, err := database.Enter(short, dir)
+	if err != nil {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	free, err := base.Exclusive(short)
+	if err != nil {
+		base.Close()
+		return nil, err
+	}
+	return func() { free(); base.Close() }, nil
+}
+
+// tops are the names in a base directory that a restore fills or moves aside.
+func tops() []string {
+	all := append([]string{}, contextstore.StatusDirs...)
+	all = append(all, sessionsDir, index.UnindexedDir, identityFile)
+	for _, f := range files {
+		if !strings.HasPrefix(f, sessionsDir) {
+			all = append(all, f)
+		}
+		if isDatabase(f) && !strings.HasPrefix(f, sessionsDir) {
+			all = append(all, f+"-wal", f+"-shm")
+		}
+	}
+	return all
+}
+
+// there are those of them that have something.
+func (x *restorer) there() (all []string, err error) {
+	for _, name := range tops() {
+		path := filepath.Join(x.Dir, name)
+		st, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if st.IsDir() {
+			f, err := os.Open(path)
+			if err != nil {
+				return nil, err
+			}
+			_, err = f.Readdirnames(1)
+			_ = f.Close() // only read from
+			if errors.Is(err, io.EOF) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, name)
+	}
+	return all, nil
+}
+
+// stage puts the units that are wanted together in a directory, as a base directory, makes its
+// index and checks it; all of it is durable then.
+func (x *restorer) stage(ctx context.Context, dir string, want func(unit) bool) error {
+	if err := x.FS.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, d := range contextstore.StatusDirs {
+		if err := x.FS.MkdirAll(filepath.Join(dir, d)); err != nil {
+			return err
+		}
+	}
+	err := x.each(ctx, x.g, func(u unit) error {
+		if !want(u) {
+			return ctx.Err()
+		}
+		to := filepath.Join(dir, filepath.FromSlash(u.Path))
+		if err := x.unpack(ctx, u, to); err != nil {
+			return fmt.Errorf("restore %s: %w", u.Path, err)
+		}
+		switch {
+		case strings.HasPrefix(u.Path, contextstore.DirCompleted+"/"):
+			x.done.Runs++
+		case u.Dir:
+			x.done.Sessions++
+		}
+		if x.Progress != nil {
+			x.Progress(x.done.Runs+x.done.Sessions, x.bytes)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := fsck.Reindex(ctx, dir, nil); err != nil {
+		return err
+	}
+	if x.done.Check, err = fsck.Check(ctx, dir, fsck.Options{Repair: true, FS: x.FS, Now: x.now}); err != nil {
+		return err
+	}
+	return x.FS.SyncAll(dir)
+}
+
+// unpack writes a unit to where it belongs. Nothing of it is durable yet.
+func (x *restorer) unpack(ctx context.Context, u unit, to string) error {
+	in := x.stream(ctx, u.Chunks)
+	if !u.Dir {
+		if err := x.FS.MkdirAll(filepath.Dir(to)); err != nil {
+			return err
+		}
+		return x.write(to, in)
+	}
+	if err := x.FS.MkdirAll(to); err != nil {
+		return err
+	}
+	t := tar.NewReader(in)
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !filepath.IsLocal(h.Name) || h.Typeflag != tar.TypeReg {
+			return damaged(u.Path, fmt.Errorf("a file %q", h.Name))
+		}
+		path := filepath.Join(to, filepath.FromSlash(h.Name))
+		if err := x.FS.MkdirAll(filepath.Dir(path)); err != nil {
+			return err
+		}
+		if err := x.write(path, t); err != nil {
+			return err
+		}
+		if err := os.Chtimes(path, h.ModTime, h.ModTime); err != nil {
+			return err
+		}
+	}
+}
+
+// write writes a file that is not there yet.
+func (x *restorer) write(path string, from io.Reader) error {
+	f, err := x.FS.OpenAppend(path)
+	if err != nil {
+		return err
+	}
+	piece := make([]byte, 64<<10)
+	for {
+		n, rerr := io.ReadFull(from, piece)
+		if n > 0 {
+			if _, err := f.Append(piece[:n]); err != nil {
+				return errors.Join(err, f.Close())
+			}
+			x.bytes += int64(n)
+		}
+		if errors.Is(rerr, io.EOF) || errors.Is(rerr, io.ErrUnexpectedEOF) {
+			return f.Close()
+		}
+		if rerr != nil {
+			return errors.Join(rerr, f.Close())
+		}
+	}
+}
+
+// commit, in contextstore.RestoreCommit, says that all is there and checked, and what is to be moved.
+type commit struct {
+	Generation string   `json:"generation"`
+	Aside      string   `json:"aside,omitempty"` // directory for what is moved away
+	Away       []string `json:"away,omitempty"`
+}
+
+// move gives what was put together its place. It may be done again from any point.
+func (x *restorer) move(c commit) error {
+	staged, aside := filepath.Join(x.Dir, restoreDir), filepath.Join(x.Dir, c.Aside)
+	for _, name := range c.Away {
+		from, to := filepath.Join(x.Dir, name), filepath.Join(aside, name)
+		if exists(to) || !exists(from) {
+			continue
+		}
+		if err := x.FS.MkdirAll(filepath.Dir(to)); err != nil {
+			return err
+		}
+		if err := x.FS.Rename(from, to); err != nil {
+			return err
+		}
+	}
+	if err := x.movePlans(staged); err != nil {
+		return err
+	}
+	for _, name := range tops() {
+		from, to := filepath.Join(staged, name), filepath.Join(x.Dir, name)
+		if !exists(from) {
+			continue
+		}
+		if err := x.FS.MkdirAll(filepath.Dir(to)); err != nil {
+			return err
+		}
+		if err := x.FS.Remove(to); err != nil { // an empty directory, if it is anything
+			return err
+		}
+		if err := x.FS.Rename(from, to); err != nil {
+			return err
+		}
+	}
+	if len(c.Away) > 0 {
+		x.done.Aside = aside
+	}
+	// What is half removed must not look as if all of it were still to be moved.
+	gone := filepath.Join(x.Dir, contextstore.RemovedPrefix+"restore")
+	if err := x.FS.RemoveAll(gone); err != nil {
+		return err
+	}
+	if err := x.FS.Rename(staged, gone); err != nil {
+		return err
+	}
+	return x.FS.RemoveAll(gone)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// movePlans puts the histories of planning where the settings have them.
+func (x *restorer) movePlans(staged string) error {
+	if x.Plans == "" {
+		return nil
+	}
+	return contextstore.Walk(staged, []string{contextstore.DirCompleted}, func(dir string) error {
+		for _, end := range []string{".jsonl", ".jsonl.gz"} {
+			name := filepath.Base(dir) + end
+			from, to := filepath.Join(dir, plansDir, name), filepath.Join(x.Plans, name)
+			st, err := os.Lstat(from)
+			if errors.Is(err, fs.ErrNotExist) || err == nil && exists(to) {
+				continue
+			}
+			if err == nil {
+				err = x.FS.MkdirAll(x.Plans)
+			}
+			if err == nil {
+				err = x.FS.Write(to, func(w io.Writer) error { return copyFile(w, from, st.Size()) })
+			}
+			if err == nil {
+				err = x.FS.Remove(from)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// resume ends what an earlier call had noted down, and reports that it did.
+func (x *restorer) resume() (bool, error) {
+	raw, err := disk.Read(filepath.Join(x.Dir, contextstore.RestoreCommit), maxSmall)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	var c commit
+	if err == nil {
+		err = json.Unmarshal(raw, &c)
+	}
+	if err != nil {
+		return false, err
+	}
+	x.done.Generation, x.done.Resumed = Generation{Name: c.Generation, Number: numberOf(c.Generation)}, true
+	return true, x.move(c)
+}
+
+// restoreRun brings one run back, beside whatever else uses the base directory.
+func (x *restorer) restoreRun(ctx context.Context) error {
+	release, err := alone(x.Dir)
+	if errors.Is(err, filelock.ErrLocked) {
+		return i18n.E("backup.busy", x.Dir, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	var found []unit
+	err = x.each(ctx, x.g, func(u unit) error {
+		if id, ok := strings.CutPrefix(u.Path, contextstore.DirCompleted+"/"); ok && strings.HasPrefix(id, x.Run) {
+			found = append(found, u)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(found) != 1 {
+		return i18n.E("backup.no_run", x.Run, x.g.Number, len(found))
+	}
+	u := found[0]
+	id := filepath.Base(u.Path)
+	x.done.Run = id
+	there, err := contextstore.FindDir(x.Dir, id)
+	if err != nil && !errors.Is(err, contextstore.ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		if same, err := x.same(u, there); err != nil || same {
+			x.done.Same = same
+			return err
+		}
+		if !x.Force || filepath.Base(filepath.Dir(there)) != contextstore.DirCompleted {
+			return i18n.E("backup.run_there", id, there)
+		}
+	}
+	staged := filepath.Join(x.Dir, restoreDir+"-"+id)
+	if err := x.FS.RemoveAll(staged); err != nil {
+		return err
+	}
+	if err := x.stage(ctx, staged, func(o unit) bool { return o.Path == u.Path }); err != nil {
+		return err
+	}
+	to := filepath.Join(x.Dir, contextstore.DirCompleted, id)
+	if err := x.FS.MkdirAll(filepath.Dir(to)); err != nil {
+		return err
+	}
+	// Whoever opens the base directory next gives it a row.
+	mark := index.Mark(x.Dir, id)
+	if err := x.FS.MkdirAll(filepath.Dir(mark)); err != nil {
+		return err
+	}
+	if err := x.FS.Replace(mark, nil, true); err != nil {
+		return err
+	}
+	if there != "" {
+		aside := filepath.Join(x.Dir, asidePrefix+id+"-"+x.now().UTC().Format(asideTime))
+		if err := x.FS.MkdirAll(aside); err != nil {
+			return err
+		}
+		x.done.Aside = filepath.Join(aside, id)
+		if err := x.FS.Rename(there, x.done.Aside); err != nil {
+			return err
+		}
+	}
+	if err := x.movePlans(staged); err != nil {
+		return err
+	}
+	if err := x.FS.Rename(filepath.Join(staged, contextstore.DirCompleted, id), to); err != nil {
+		return err
+	}
+	return x.FS.RemoveAll(staged)
+}
+
+// same reports whether a directory has what a unit holds.
+func (x *restorer) same(u unit, dir string) (bool, error) {
+	m := &maker{Repository: x.Repository, Source: Source{Base: x.Dir, Plans: x.Plans}}
+	all, err := m.parts(dir)
+	if err != nil {
+		return false, err
+	}
+	at, differs := 0, false
+	cut := cutter{emit: func(piece []byte) error {
+		differs = differs || at >= len(u.Chunks) || hash(piece) != u.Chunks[at].Sum
+		at++
+		return nil
+	}}
+	err = archive(&cut, all)
+	if err == nil {
+		err = cut.flush()
+	}
+	return !differs && at == len(u.Chunks), err
+}
+
+// testDir is where a generation is restored to for a test, in a base directory.
+const testDir = ".restore-test"
+
+// Test restores a generation into a directory of its own below dir, which it removes again, and
+// returns what tori check says of it. Its error says why it could not be restored.
+func (r *Repository) Test(ctx context.Context, g Generation, dir string, fsys *disk.FS) (done Restored, err error) {
+	x, err := r.restorer(g, Target{Dir: filepath.Join(dir, testDir), FS: fsys})
+	if err != nil {
+		return x.done, err
+	}
+	if err := x.FS.RemoveAll(x.Dir); err != nil {
+		return x.done, err
+	}
+	defer func() { err = errors.Join(err, x.FS.RemoveAll(x.Dir)) }()
+	if err = x.hasRoom(dir); err == nil {
+		err = x.stage(ctx, x.Dir, func(unit) bool { return true })
+	}
+	return x.done, err
+}
