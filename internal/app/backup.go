@@ -57,20 +57,32 @@ type BackupHealth struct {
 	Made     time.Time // when the last one was made, zero for never
 	Verified time.Time // when one was last restored for a test, or all were read, and it was whole
 	Damage   string    // why the last such look failed, "" where it did not; the next backup writes everything anew
+	Failed   string    // why the nightly work failed at it the last time, "" where it did not
 
 	tested time.Time // when a test was begun last, after the second it was
 }
 
 // backupHealth reads it.
-func (s *system) backupHealth(ctx context.Context) (h BackupHealth, err error) {
+func (s *system) backupHealth(ctx context.Context) (BackupHealth, error) {
+	return readBackups(ctx, s.store)
+}
+
+// readBackups reads from house.db what is known of the backups in backup.dir.
+func readBackups(ctx context.Context, house marksReader) (h BackupHealth, err error) {
 	for name, at := range map[string]*time.Time{"made": &h.Made, "verified": &h.Verified, "tested": &h.tested} {
-		raw, merr := s.store.Mark(ctx, backupScope, name)
+		raw, merr := house.Mark(ctx, backupScope, name)
 		err = errors.Join(err, merr)
 		*at, _ = time.Parse(time.RFC3339, raw) // what cannot be read counts as never
 	}
-	damage, merr := s.store.Mark(ctx, backupScope, "damage")
-	h.Damage = damage
-	return h, errors.Join(err, merr)
+	for scope, of := range map[string]struct {
+		name string
+		why  *string
+	}{backupScope: {"damage", &h.Damage}, nightFailedScope: {"backup", &h.Failed}} {
+		raw, merr := house.Mark(ctx, scope, of.name)
+		err = errors.Join(err, merr)
+		*of.why = raw
+	}
+	return h, err
 }
 
 func (s *system) setBackupMark(ctx context.Context, name, value string) error {
@@ -82,9 +94,9 @@ func (s *system) setBackupMark(ctx context.Context, name, value string) error {
 
 func (s *system) stamp() string { return s.env.Now().UTC().Format(time.RFC3339) }
 
-// backup makes a backup in a place, "" for backup.dir, and notes it down where it is that one.
+// makeBackup makes a backup in a place, "" for backup.dir, and notes it down where it is that one.
 // What could not be read of the base directory is in the report.
-func (s *system) backup(ctx context.Context, place string, progress func(units, written int64)) (backup.Report, error) {
+func (s *system) makeBackup(ctx context.Context, place string, progress func(units, written int64)) (backup.Report, error) {
 	r, err := s.repository(place, "")
 	if err != nil {
 		return backup.Report{}, &ConfigError{err}
@@ -180,7 +192,7 @@ func Backup(ctx context.Context, env Env, o BackupOptions, progress func(units, 
 	if err != nil {
 		return done, "", "", err
 	}
-	done, err = s.backup(ctx, o.Place, progress)
+	done, err = s.makeBackup(ctx, o.Place, progress)
 	return done, s.opt.BaseDir, actor, errors.Join(err, s.closeStore())
 }
 
@@ -262,54 +274,39 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 	return done, base, who.User, err
 }
 
-// backupPause is how long a backup that failed is not tried again.
-const backupPause = 15 * time.Minute
-
-// backUp makes a backup where one is due, and restores one that was not restored yet for a test.
-// What goes wrong is logged, stands in backupHealth, and is false.
-func (d *daemon) backUp(ctx context.Context) bool {
-	complain := func(what string, err error) bool {
-		if ctx.Err() == nil {
-			d.log.Error(what + ": " + d.env.Lang.Error(err))
-		}
-		return false
-	}
-	const none = "No backup was made"
-	h, err := d.backupHealth(ctx)
+// backup makes a backup where one is due, and restores one that was not restored yet for a test.
+func (n *night) backup(ctx context.Context) (did []any, err error) {
+	h, err := n.backupHealth(ctx)
 	if err != nil {
-		return complain(none, err)
+		return nil, err
 	}
-	now := d.env.Now().In(time.Local)
+	now := n.env.Now().In(time.Local)
 	if h.Made.After(now) { // the clock was set back
 		h.Made = time.Time{}
 	}
-	due, ok := d.cfg.NextBackup(h.Made.In(time.Local))
+	due, ok := n.cfg.NextBackup(h.Made.In(time.Local))
 	if !ok {
-		return true
+		return nil, nil
 	}
-	if h.Made.IsZero() || !now.Before(due) {
-		done, err := d.backup(ctx, "", nil)
+	if n.all || h.Made.IsZero() || !now.Before(due) {
+		done, err := n.makeBackup(ctx, "", nil)
 		if err != nil {
-			return complain(none, err)
+			return nil, err
 		}
-		d.log.Info("Made a backup", "generation", done.Number, "runs", done.Runs, "written_bytes", done.Added)
+		did = []any{"generation", done.Number, "runs", done.Runs, "written_bytes", done.Added, "not_read", done.Manifest.Failed}
 		if done.Failed != nil {
-			d.log.Error("Not all could be backed up: "+d.env.Lang.Error(done.Failed), "failed", done.Manifest.Failed)
+			return did, done.Failed
 		}
 		if done.Unswept != nil {
-			d.log.Warn("What old backups left is not removed: " + d.env.Lang.Error(done.Unswept))
+			n.log.Warn("What old backups left is not removed: " + n.env.Lang.Error(done.Unswept))
 		}
 		h.Made = now
 	}
 	if h.tested.After(h.Made) && !h.tested.After(now) {
-		return true
+		return did, nil
 	}
-	if err := d.setBackupMark(ctx, "tested", d.env.Now().UTC().Add(time.Second).Format(time.RFC3339)); err != nil {
-		return complain("The backup was not restored for a test", err)
+	if err := n.setBackupMark(ctx, "tested", n.env.Now().UTC().Add(time.Second).Format(time.RFC3339)); err != nil {
+		return did, err
 	}
-	if err := d.verifyLast(ctx); err != nil {
-		return complain("The backup was not restored for a test", err)
-	}
-	d.log.Info("Restored the backup for a test, and it is whole")
-	return true
+	return append(did, "restored", "for a test"), n.verifyLast(ctx)
 }

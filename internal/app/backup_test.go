@@ -44,8 +44,8 @@ func TestNightlyBackup(t *testing.T) {
 		var err error
 		now, err = time.ParseInLocation("2006-01-02 15:04", at.time, time.Local)
 		h.must(err)
-		if !d.backUp(t.Context()) {
-			t.Fatalf("%s: it failed", at.time)
+		if _, err := d.night().backup(t.Context()); err != nil {
+			t.Fatalf("%s: %v", at.time, err)
 		}
 		all := generations()
 		if last := filepath.Base(all[len(all)-1]); !strings.HasPrefix(last, at.want) || len(all) > 3 {
@@ -74,8 +74,8 @@ func TestNightlyBackup(t *testing.T) {
 	}
 	run("2")
 	now = now.AddDate(0, 0, 1)
-	if !d.backUp(t.Context()) {
-		t.Error("the night after it failed")
+	if _, err := d.night().backup(t.Context()); err != nil {
+		t.Errorf("the night after: %v", err)
 	}
 	if health, err = d.backupHealth(t.Context()); err != nil || health.Damage != "" || health.Verified.Before(health.Made) {
 		t.Errorf("the night after: %+v, %v", health, err)
@@ -84,7 +84,7 @@ func TestNightlyBackup(t *testing.T) {
 	h.must(os.WriteFile(to, nil, 0o600))
 	now = now.AddDate(0, 0, 1)
 	was := health.Made
-	if d.backUp(t.Context()) {
+	if _, err := d.night().backup(t.Context()); err == nil {
 		t.Error("a backup to nowhere")
 	}
 	if health, err = d.backupHealth(t.Context()); err != nil || !health.Made.Equal(was) {

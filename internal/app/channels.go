@@ -230,7 +230,7 @@ const (
 )
 
 // tellUnsaid says what is on record and was not said: at the start what the program that ended
-// had yet to say, then what vendors do not take and other processes say.
+// had yet to say, then what vendors do not take, other processes say, and became of jobs that nobody goes on with.
 func (d *daemon) tellUnsaid(ctx context.Context) {
 	all, err := d.talks.engine.Recent(d.env.Now().Add(-lately), kinds(d.cfg)...)
 	if err != nil {
@@ -244,6 +244,7 @@ func (d *daemon) tellUnsaid(ctx context.Context) {
 	}
 	d.talks.tellWaiting(ctx, kinds(d.cfg)...)
 	every(ctx, owedEvery, func(ctx context.Context) {
+		d.talks.tellGivenUp(ctx)
 		if err := d.talks.engine.PostOwing(ctx); err != nil && ctx.Err() == nil {
 			d.log.Warn("What is still to be said: " + err.Error())
 		}

@@ -54,6 +54,7 @@ type talks struct {
 // heard is what a process knows of who listens to it, and of what others do for them.
 type heard struct {
 	mu        sync.Mutex
+	givenUp   map[string]bool      // sessions that are to be told of a job that nobody goes on with
 	sessions  map[string]bool      // whose people this process speaks with; true where somebody looks at what goes on there
 	following map[string]*followed // jobs, by their ids; nil where nobody is shown how far they are
 }
@@ -334,20 +335,21 @@ func (t *talks) Stop(ctx context.Context, session, id, by string) error {
 }
 
 // Decide implements conversation.Approvals.
-func (t *talks) Decide(ctx context.Context, session, user string, d channel.Decision) (channel.Approval, error) {
+func (t *talks) Decide(ctx context.Context, m channel.Message, d channel.Decision) (channel.Approval, error) {
 	if !approval.IsJob(d.Job) { // the runs of others are nobody's to guess at
 		return channel.Approval{}, approval.UnknownJob(d.Job)
 	}
+	session := m.SessionID
 	t.speaks(session)
 	if err := t.settle(ctx); err != nil { // whose time is over is denied, and told of that, before somebody comes too late
 		t.log.Warn("What follows from decisions is done later: " + err.Error())
 	}
 	kind, _, _ := strings.Cut(session, ":")
-	by, permitted, err := t.permitted(ctx, user, d.Job)
+	by, permitted, err := t.permitted(ctx, m.User, d.Job)
 	if err != nil {
 		return channel.Approval{}, err
 	}
-	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: by, How: "channel", Where: kind, Reason: d.Reason, Permitted: permitted})
+	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: by, How: "channel", Where: kind, Message: m.ID, Reason: d.Reason, Permitted: permitted})
 	var other *approval.OtherHashError
 	if errors.As(err, &other) {
 		t.requestAgain(ctx, session, other.Job)
@@ -355,10 +357,8 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	if err != nil {
 		return channel.Approval{}, err
 	}
-	ofChat := j.Session != "" // of runs of a forge tellThreads tells
-	if !ofChat {
+	if j.Session == "" { // of a run of a forge, of which tellThreads tells
 		j.Session = session
-		defer t.wake()
 	}
 	t.event(ctx, j.Session, j)
 	t.engine.Decided(j.Session, j.Job)
@@ -366,12 +366,17 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 		to := t.toPeopleOf(j)
 		to.decided(ctx, j.Session, j, to.lang.T("conversation.decided_"+string(j.State.Status), j.Title, j.Job), "decided")
 	}
-	if ofChat && j.State.Status.Approved() {
+	return t.approvals.Request(t.lang, j)
+}
+
+// Told implements conversation.Approvals.
+func (t *talks) Told(ctx context.Context, job string) {
+	j, err := t.approvals.Find(ctx, job, contextstore.Viewer{Admin: true})
+	if err == nil && j.Session != "" && j.State.Status.Approved() {
 		t.progress(order.Chat{Session: j.Session, Job: j.Job, Title: j.Title}, t.lang.T("job.applying"))
 		t.follow(j.Session, j.Job)
-		t.wake()
 	}
-	return t.approvals.Request(t.lang, j)
+	t.wake()
 }
 
 // Auto implements conversation.Approvals.

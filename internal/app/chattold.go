@@ -119,6 +119,31 @@ func (t *talks) tellOpened(ctx context.Context) {
 	}
 }
 
+// gaveUp notes that a run ended that nobody works on: the people of a chat are to be told.
+func (t *talks) gaveUp(v contextstore.View) {
+	o, err := order.Parse(v.Metadata)
+	if err != nil || o.Chat == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.givenUp == nil {
+		t.givenUp = map[string]bool{}
+	}
+	t.givenUp[o.Chat.Session] = true
+}
+
+// tellGivenUp tells the people of jobs that were given up.
+func (t *talks) tellGivenUp(ctx context.Context) {
+	t.mu.Lock()
+	all := t.givenUp
+	t.givenUp = nil
+	t.mu.Unlock()
+	for session := range all {
+		t.tellUntold(ctx, session)
+	}
+}
+
 // tellUntold tells a session what it was not told.
 func (t *talks) tellUntold(ctx context.Context, session string) {
 	ids, err := t.engine.Untold(ctx, session)

@@ -20,6 +20,7 @@ import (
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
+	"toritsugi/internal/dispatch"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
@@ -298,5 +299,34 @@ func TestToldLater(t *testing.T) {
 	}
 	if times != 2 {
 		t.Errorf("on record %d times", times)
+	}
+}
+
+// A job whose process died too often is told of, once, by whoever finds that.
+func TestAJobThatWasGivenUpIsTold(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, i18n.English, nil, onBranch)
+	b.says(tableSession, hanako, "/code2 let it be 42")
+	l, err := contextstore.List(t.Context(), b.store.BaseDir, contextstore.Viewer{Admin: true}, contextstore.Filter{Status: task.Queued, Limit: 9})
+	if err != nil || len(l.Views) != 1 {
+		t.Fatalf("%+v, %v", l.Views, err)
+	}
+	c, _, err := b.store.Claim(t.Context(), l.Views[0].Metadata.UUID)
+	if err == nil {
+		err = c.Close() // as if it had died
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := dispatch.Monitor{Store: b.store, Sources: map[string]bool{"terminal": true}, Lang: i18n.English, Log: b.log, Now: b.env.Now, Wake: func() {}, Stats: &dispatch.Stats{}, GaveUp: b.gaveUp}
+	before := len(b.to.all)
+	for range 2 {
+		if err := m.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.tellGivenUp(t.Context())
+	}
+	if told := strings.Join(b.to.all[before:], "\n"); strings.Count(told, "answer: ") != 1 {
+		t.Errorf("told %s", told)
 	}
 }

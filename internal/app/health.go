@@ -72,9 +72,6 @@ func (s *system) lookAround(ctx context.Context, told map[alertID]contextstore.A
 		return nil, nil, err
 	}
 	h.Tasks, h.Used = sums.Tasks, sums.Used
-	if b, err := readBackup(base); err == nil && b != nil {
-		h.Backup = &ops.Backup{LastSuccess: b.LastSuccess, LastVerified: b.LastVerified, Error: s.redact.Strict().String(b.Error)}
-	}
 	at := premises{base: base, cfg: s.cfg, now: s.env.Now(), free: h.Free, sums: sums}
 	house, err := contextstore.ReadHouseDB(ctx, base)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,6 +83,13 @@ func (s *system) lookAround(ctx context.Context, told map[alertID]contextstore.A
 	}
 	defer func() { _ = house.Close() }() // only read from
 	at.house = house
+	if s.cfg.Backup.Dir != "" {
+		b, err := readBackups(ctx, house)
+		if err != nil {
+			return nil, nil, err
+		}
+		h.Backup = &ops.Backup{LastSuccess: b.Made, LastVerified: b.Verified, Error: s.redact.Strict().String(cmp.Or(b.Failed, b.Damage))}
+	}
 	if h.Night, err = nights(ctx, house); err != nil {
 		return nil, nil, err
 	}

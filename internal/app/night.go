@@ -22,6 +22,7 @@ type night struct {
 	*system
 	// say tells a conversation a text, once for each key; nil where there is none to tell.
 	say func(ctx context.Context, session, key, text string) error
+	all bool // everything is done at once, whatever is due
 }
 
 // NightStep is how one step of the nightly work went.
@@ -41,6 +42,7 @@ type step struct {
 // steps are all of them, in their order.
 func (n *night) steps() []step {
 	return []step{
+		{"backup", n.backup}, // before anything is removed
 		{"retention", n.retain},
 		{"workspaces", n.workspaces},
 		{"locks", n.locks},
@@ -237,6 +239,6 @@ func Maintain(ctx context.Context, env Env, dir, configFile string, each func(Ni
 	if err := s.open(ctx); err != nil {
 		return "", "", &ConfigError{err}
 	}
-	n := &night{system: s}
+	n := &night{system: s, all: true}
 	return base, who.User, errors.Join(n.do(ctx, n.steps(), true, each), s.store.Close())
 }

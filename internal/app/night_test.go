@@ -87,7 +87,7 @@ func TestStepsOfTheNight(t *testing.T) {
 		}
 	}
 	fails = map[string]error{"locks": errors.New("no luck"), "vacuum": errLater, "index": context.Canceled}
-	night("retention workspaces locks index")
+	night("backup retention workspaces locks index")
 	failed("locks: the step locks of the nightly work failed: no luck")
 	ctx, stop = context.WithCancel(t.Context()) // the next start
 	defer stop()
@@ -105,7 +105,7 @@ func TestStepsOfTheNight(t *testing.T) {
 	}
 	release()
 	fails = nil
-	night("retention workspaces locks index vacuum report")
+	night("backup retention workspaces locks index vacuum report")
 	failed("")
 }
 

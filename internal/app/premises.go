@@ -3,17 +3,15 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/models"
 	"toritsugi/internal/ops"
@@ -31,9 +29,14 @@ type premises struct {
 	sums  *figures    // nil before they were measured
 }
 
+// marksReader reads marks of house.db.
+type marksReader interface {
+	Mark(ctx context.Context, scope, name string) (string, error)
+}
+
 // houseReader reads house.db.
 type houseReader interface {
-	Mark(ctx context.Context, scope, name string) (string, error)
+	marksReader
 	NearLimits(ctx context.Context, l contextstore.DayLimits, share float64, now time.Time) ([]contextstore.DayUse, error)
 }
 
@@ -83,13 +86,13 @@ func measure(ctx context.Context, base string, a config.Alerts, now time.Time) (
 func (s premises) wrong(ctx context.Context) (all []alert, err error) {
 	all = append(s.disk(), s.runs()...)
 	owned, err := s.owners()
-	all = append(all, owned...)
-	if all = append(all, s.backup()...); s.house == nil {
+	if all = append(all, owned...); s.house == nil {
 		return all, err
 	}
+	copies, berr := s.backup(ctx)
 	near, nerr := s.budgets(ctx)
 	night, merr := s.night(ctx)
-	return append(append(all, near...), night...), errors.Join(err, nerr, merr)
+	return slices.Concat(all, copies, near, night), errors.Join(err, berr, nerr, merr)
 }
 
 // disk is what is wrong with the room (store-v2 §8.1).
@@ -176,6 +179,9 @@ func (s premises) budgets(ctx context.Context) (all []alert, err error) {
 // night is which steps of the nightly work failed the last time.
 func (s premises) night(ctx context.Context) (all []alert, err error) {
 	for _, name := range nightSteps() {
+		if name == "backup" { // of which backup tells
+			continue
+		}
 		why, merr := s.house.Mark(ctx, nightFailedScope, name)
 		if err = errors.Join(err, merr); why != "" {
 			all = append(all, alert{Name: "maintenance_failed", About: name, Why: i18n.E("alert.maintenance_failed", name, why)})
@@ -184,58 +190,29 @@ func (s premises) night(ctx context.Context) (all []alert, err error) {
 	return all, err
 }
 
-// backupFile is in the base directory: how the last backup went.
-const backupFile = "backup.json"
-
-// backupRecord is what it says.
-type backupRecord struct {
-	LastSuccess  time.Time `json:"last_success"`
-	LastVerified time.Time `json:"last_verified"`
-	Error        string    `json:"error"` // of the last attempt, "" where it succeeded
-}
-
-// readBackup reads it; nil where no backup was ever tried.
-func readBackup(base string) (*backupRecord, error) {
-	b, err := disk.Read(filepath.Join(base, backupFile), disk.MaxWhole)
-	if errors.Is(err, fs.ErrNotExist) {
+// backup is what is wrong with the last backup, where backups are made (backup.dir).
+func (s premises) backup(ctx context.Context) (all []alert, err error) {
+	if s.cfg.Backup.Dir == "" {
 		return nil, nil
 	}
-	r := &backupRecord{}
-	if err == nil {
-		err = json.Unmarshal(b, r)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", backupFile, err)
-	}
-	return r, nil
-}
-
-// backup is what is wrong with the last backup, where backups are made.
-func (s premises) backup() (all []alert) {
 	add := func(name string, args ...any) {
 		all = append(all, alert{Name: name, Why: i18n.E("alert."+name, args...)})
 	}
-	r, err := readBackup(s.base)
-	switch {
-	case err != nil:
-		add("backup_failed", err.Error())
-		return all
-	case r == nil:
-		return nil
-	case r.Error != "":
-		add("backup_failed", r.Error)
+	h, err := readBackups(ctx, s.house)
+	if why := cmp.Or(h.Failed, h.Damage); why != "" {
+		add("backup_failed", why)
 	}
 	old := func(t time.Time) bool {
 		hours := s.cfg.Monitor.Alerts.BackupHours
 		return hours > 0 && s.now.Sub(t) > time.Duration(hours*float64(time.Hour))
 	}
-	if old(r.LastSuccess) {
-		add("backup_late", since(r.LastSuccess))
+	if old(h.Made) {
+		add("backup_late", since(h.Made))
 	}
-	if old(r.LastVerified) {
-		add("backup_unverified", since(r.LastVerified))
+	if old(h.Verified) {
+		add("backup_unverified", since(h.Verified))
 	}
-	return all
+	return all, err
 }
 
 // since is a time as alerts tell it.

@@ -77,7 +77,7 @@ func newAlertHouse(t *testing.T) *alertHouse {
 	h.configured("chat: {", "chat: {prompts_dir: "+h.dir+"/prompts, ")
 	h.write("prompts/policy.md", "Be brief.")
 	h.add("channels: {slack: {bot_token: xoxb-test, app_token: xapp-test, allow_from: [U1], notify: ['slack:T1:CALERTS']}}\nbudget: {day: {max_tokens: 1000}}\n" +
-		"monitor: {alerts: {disk_warn_gb: 0.001, disk_critical_gb: 0.002, running_tasks: 2, failure_runs: 3}, notify: {webhook_url: '" + hook.URL + "/services/secret-of-hook', " +
+		"backup: {dir: /backups}\nmonitor: {alerts: {disk_warn_gb: 0.001, disk_critical_gb: 0.002, running_tasks: 2, failure_runs: 3}, notify: {webhook_url: '" + hook.URL + "/services/secret-of-hook', " +
 		"mail: {to: [ops@example.com], from: tori@example.com, sendmail: " + sendmail + "}}}\n")
 	env := h.environment()
 	env.Now, env.Log = func() time.Time { return h.now }, &h.log
@@ -236,11 +236,12 @@ func (h *alertHouse) provocations() []provocation {
 		files = nil
 	}
 	backup := func(success, verified time.Duration, why string) {
-		raw, err := json.Marshal(map[string]any{"last_success": h.now.Add(-success), "last_verified": h.now.Add(-verified), "error": why})
-		must(err)
-		must(os.WriteFile(filepath.Join(h.base, backupFile), raw, 0o600))
+		for name, value := range map[string]string{"made": h.now.Add(-success).UTC().Format(time.RFC3339), "verified": h.now.Add(-verified).UTC().Format(time.RFC3339), "damage": why} {
+			must(h.d.store.SetMark(h.t.Context(), backupScope, name, value))
+		}
 	}
 	well := func() { backup(time.Hour, time.Hour, "") }
+	well()
 	var broken, was string
 	week := func() { h.now = h.now.AddDate(0, 0, 8) }
 	var waiting []string

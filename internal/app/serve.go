@@ -238,6 +238,7 @@ func (d *daemon) assemble() {
 	d.monitor.Left = func(v contextstore.View) {
 		s.log.Warn("The owner of a run died; tori run --resume goes on with it", "uuid", v.Metadata.UUID, "task", v.Metadata.TaskKey.String())
 	}
+	d.monitor.GaveUp = d.talks.gaveUp
 	d.alarms = &alarms{store: s.store, now: s.env.Now, wrong: d.wrong, ways: append([]teller{{name: "chat", once: true, tell: d.notify}}, s.outside()...), lang: d.talks.lang, mask: s.redact.Strict().String, log: s.log}
 	d.intake = &dispatch.Intake{Store: s.store, Approvals: d.talks.approvals, Watches: d.watches, Mailbox: d.mailbox, Lang: i18n.Lang(cfg.Language), Log: s.log, Now: s.env.Now, Wake: d.talks.wake, Stats: d.stats,
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}

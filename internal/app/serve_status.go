@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -65,10 +66,10 @@ func (d *daemon) House(ctx context.Context) (h web.House, err error) {
 	if f := d.sums.Load(); f != nil {
 		h.Used = f.Used
 	}
-	if b, err := readBackup(d.store.BaseDir); err == nil && b != nil { // one that cannot be read is an alert
-		h.Backup, h.Verified = b.LastSuccess, b.LastVerified
-	}
-	steps, err := nights(ctx, d.store)
+	b, err := d.backupHealth(ctx)
+	h.Backup, h.Verified = b.Made, b.Verified
+	steps, nerr := nights(ctx, d.store)
+	err = errors.Join(err, nerr)
 	h.Night = map[string]web.Upkeep{}
 	for _, s := range steps {
 		h.Night[s.Step] = web.Upkeep{At: s.At, Failed: s.Error != ""}

@@ -20,13 +20,17 @@ type Decision struct {
 	How    string // button, command, cli, comment
 	Where  string // the channel, or "this machine"
 	Reason string
+	// Message is the id of the message that says it, where one may come again: its work is
+	// done once more after a crash.
+	Message string
 	// Permitted says that by the forge's word who decides may write to the repository.
 	Permitted bool
 }
 
 // Decide puts a decision down and has the run go on: a granted one goes back into the
 // queue, a denied one ends. Of decisions from several places exactly one counts, the
-// others get a *DecidedError. One about another hash is an *OtherHashError with the
+// others get a *DecidedError; the one that counted is good again while nobody works on what was
+// granted. One about another hash is an *OtherHashError with the
 // request to be shown. With any error nothing was decided, but for expiry.
 func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 	job, err := j.Find(ctx, d.Job, everyone)
@@ -45,7 +49,10 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 		}
 		switch {
 		case job.State.Status != Pending:
-			return &DecidedError{job}
+			if v, err := j.Store.View(job.Run); d.Message == "" || d.Message != job.State.Message || err != nil || job.State.Status.Approved() && v.Status() != task.AwaitingApproval && v.Status() != task.Queued {
+				return &DecidedError{job}
+			}
+			return nil // the same one: a crash came before it was told, and what it led to is not told yet
 		case j.overdue(job):
 			expired = true
 			return j.append(&job, j.bySystem(ReasonExpired))
@@ -64,7 +71,7 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 		if (d.Grant || d.Hash != "") && !itsHash(job.Hash(), d.Hash) {
 			return &OtherHashError{job}
 		}
-		e := Event{Event: "approval.denied", Status: Denied, Approver: d.By, By: d.How, Where: d.Where, Reason: d.Reason, Decided: contextstore.Time{Time: j.Now().UTC()}}
+		e := Event{Event: "approval.denied", Status: Denied, Approver: d.By, By: d.How, Where: d.Where, Message: d.Message, Reason: d.Reason, Decided: contextstore.Time{Time: j.Now().UTC()}}
 		if d.Grant {
 			if !job.Grantable() {
 				return i18n.E("approval.no_diff", job.Job)

@@ -65,6 +65,7 @@ type Event struct {
 	Approver  string            `json:"approver,omitempty"`
 	By        string            `json:"approved_by,omitempty"` // the act: button, command, cli, auto_approve …
 	Where     string            `json:"where,omitempty"`       // channel or machine
+	Message   string            `json:"message_id,omitempty"`  // that decided, in the channel
 	Reason    string            `json:"reason,omitempty"`
 	Auto      string            `json:"auto,omitempty"` // the AutoGrant that approved it
 	Output    string            `json:"coder_output,omitempty"`
@@ -80,6 +81,7 @@ type State struct {
 	Approver  string    `json:"approver,omitempty"`
 	By        string    `json:"approved_by,omitempty"`
 	Where     string    `json:"where,omitempty"`
+	Message   string    `json:"message_id,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	Auto      string    `json:"auto,omitempty"`
 }
@@ -94,7 +96,7 @@ type Job struct {
 // apply is the state after one more line.
 func (s State) apply(e Event) State {
 	n := State{Status: e.Status, Hash: e.Hash, Requested: e.Requested.Time, Decided: e.Decided.Time, Expires: s.Expires,
-		Approver: e.Approver, By: e.By, Where: e.Where, Reason: e.Reason, Auto: e.Auto}
+		Approver: e.Approver, By: e.By, Where: e.Where, Message: e.Message, Reason: e.Reason, Auto: e.Auto}
 	if e.Status == Pending {
 		n.Expires = e.Expires.Time
 	}

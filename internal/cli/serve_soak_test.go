@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -46,11 +47,19 @@ type vendors struct {
 	random *rand.Rand
 	faults bool
 	clock  int
-	said   map[string][]string // texts of ours, by place
+	said   map[string][]utterance // what we said, by place
 	came   map[string]chan struct{}
 	tokens map[string]time.Time // reply tokens that are not used, and from when
 	keys   map[string]bool      // retry keys, and ids of posts, that were used
 	slack  map[string][]slackMessage
+}
+
+// utterance is something that was said at a place, or put in the place of what was.
+type utterance struct {
+	text      string
+	job, hash string // of a proposal's buttons
+	ts        string // of a message of Slack
+	instead   bool   // it was there before
 }
 
 type slackMessage struct {
@@ -60,11 +69,13 @@ type slackMessage struct {
 	BotID    string          `json:"bot_id"`
 	Text     string          `json:"text"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
+
+	place string // where it is
 }
 
 func newVendors(ctx context.Context, t *testing.T, seed uint64) *vendors {
 	t.Helper()
-	v := &vendors{t: t, ctx: ctx, random: rand.New(rand.NewPCG(seed, 1)), faults: true, said: map[string][]string{}, came: map[string]chan struct{}{},
+	v := &vendors{t: t, ctx: ctx, random: rand.New(rand.NewPCG(seed, 1)), faults: true, said: map[string][]utterance{}, came: map[string]chan struct{}{},
 		tokens: map[string]time.Time{}, keys: map[string]bool{}, slack: map[string][]slackMessage{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v2/bot/message/{how}", v.line)
@@ -82,16 +93,9 @@ func newVendors(ctx context.Context, t *testing.T, seed uint64) *vendors {
 	return v
 }
 
-// show is called with mu held. Of an answer it keeps what is behind the line that declares a
-// route; what is told of a delegation is none.
-func (v *vendors) show(place, text string) {
-	if strings.Contains(text, "Shiro") {
-		return
-	}
-	if _, behind, ok := strings.Cut(text, "\nYou said "); ok {
-		text = "You said " + behind
-	}
-	v.said[place] = append(v.said[place], text)
+// show is called with mu held.
+func (v *vendors) show(place string, m utterance) {
+	v.said[place] = append(v.said[place], m)
 	select {
 	case v.came[place] <- struct{}{}:
 	default:
@@ -123,11 +127,17 @@ func (v *vendors) faulty(w http.ResponseWriter, do func()) bool {
 	panic(http.ErrAbortHandler)
 }
 
+// lineButton is the data of a button that grants.
+var lineButton = regexp.MustCompile(`"act=approve&hash=([0-9a-f]+)&job=([^"]+)"`)
+
 // line says messages by a reply token, once, or by a push, once for each retry key.
 func (v *vendors) line(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		To, ReplyToken string
-		Messages       []struct{ Text string }
+		Messages       []struct {
+			Text, AltText string
+			Contents      json.RawMessage
+		}
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		v.t.Error(err)
@@ -155,7 +165,11 @@ func (v *vendors) line(w http.ResponseWriter, r *http.Request) {
 		do()
 		for _, m := range in.Messages {
 			if status == http.StatusOK {
-				v.show(place, m.Text)
+				one := utterance{text: m.Text + m.AltText}
+				if b := lineButton.FindStringSubmatch(strings.ReplaceAll(string(m.Contents), `\u0026`, "&")); b != nil {
+					one.hash, one.job = b[1], b[2]
+				}
+				v.show(place, one)
 			}
 		}
 	}
@@ -174,7 +188,10 @@ func (v *vendors) bridge(w http.ResponseWriter, r *http.Request) {
 		return // it was killed
 	}
 	id := r.Header.Get("webhook-id")
-	var in struct{ Conversation, Thread, Text string }
+	var in struct {
+		Conversation, Thread, Kind, Text string
+		Approval                         struct{ Job, Hash, Status string }
+	}
 	if err := json.Unmarshal(body, &in); err != nil || r.Header.Get("webhook-signature") != bridged(id, r.Header.Get("webhook-timestamp"), body) {
 		v.t.Errorf("%v: %v %s", err, r.Header, body)
 	}
@@ -183,13 +200,22 @@ func (v *vendors) bridge(w http.ResponseWriter, r *http.Request) {
 	do := func() {
 		if !v.keys[id] {
 			v.keys[id] = true
-			v.show("http/"+in.Conversation+"/"+in.Thread, in.Text)
+			m := utterance{text: in.Text}
+			if in.Approval.Status == "pending" {
+				m.job, m.hash = in.Approval.Job, in.Approval.Hash
+			}
+			if in.Kind != "progress" {
+				v.show("http/"+in.Conversation+"/"+in.Thread, m)
+			}
 		}
 	}
 	if !v.faulty(w, do) {
 		do()
 	}
 }
+
+// slackButton is the value of a button that grants.
+var slackButton = regexp.MustCompile(`"action_id":"approve"[^]]*?"value":"(\S+) ([0-9a-f]+)"`)
 
 // api is Slack's Web API.
 func (v *vendors) api(w http.ResponseWriter, r *http.Request) {
@@ -208,9 +234,30 @@ func (v *vendors) api(w http.ResponseWriter, r *http.Request) {
 		v.clock++
 		m := slackMessage{TS: fmt.Sprintf("%d.%06d", time.Now().Unix(), v.clock), ThreadTS: thread, User: slackBot, BotID: "BBOT", Text: r.PostForm.Get("text"), Metadata: json.RawMessage(r.PostForm.Get("metadata"))}
 		answer["ts"] = m.TS
+		m.place = "slack/" + in + "/" + thread
 		do = func() {
 			v.slack[in] = append(v.slack[in], m)
-			v.show("slack/"+in+"/"+thread, m.Text)
+			if !strings.Contains(string(m.Metadata), "/progress/") {
+				one := utterance{text: m.Text, ts: m.TS}
+				if b := slackButton.FindStringSubmatch(r.PostForm.Get("blocks")); b != nil {
+					one.job, one.hash = b[1], b[2]
+				}
+				v.show(m.place, one)
+			}
+		}
+	case "chat.update", "chat.delete":
+		at := slices.IndexFunc(v.slack[in], func(m slackMessage) bool { return m.TS == r.PostForm.Get("ts") })
+		if at < 0 {
+			answer = map[string]any{"ok": false, "error": "message_not_found"}
+			break
+		}
+		m := &v.slack[in][at]
+		do = func() {
+			if r.PathValue("method") == "chat.delete" {
+				v.slack[in] = slices.Delete(v.slack[in], at, at+1)
+			} else if m.Text = r.PostForm.Get("text"); !strings.Contains(string(m.Metadata), "/progress/") {
+				v.show(m.place, utterance{text: m.Text, ts: m.TS, instead: true})
+			}
 		}
 	case "conversations.replies", "conversations.history":
 		thread = r.PostForm.Get("ts")
@@ -276,7 +323,9 @@ type talker struct {
 	room   string // the conversation's id
 	thread string
 	asked  []string
-	again  []func() // have the latest events sent once more
+	latest int             // how much of what was said at the place has been read
+	again  []func()        // have the latest events sent once more
+	came   <-chan struct{} // something was said at the place
 	forged *atomic.Int64
 }
 
@@ -341,28 +390,37 @@ func (k *talker) deliver(path string, sign signer, body []byte) {
 	}
 }
 
-// say says the nth word.
-func (k *talker) say(n int) {
-	text := fmt.Sprintf("word %d of %s/%s", n, k.kind, k.room)
-	k.asked = append(k.asked, text)
+// tick is the time of the vendors.
+func (k *talker) tick() int {
 	k.v.mu.Lock()
+	defer k.v.mu.Unlock()
 	k.v.clock++
-	clock := k.v.clock
-	k.v.mu.Unlock()
-	user := fmt.Sprintf("U%d", k.n)
+	return k.v.clock
+}
+
+// word is the nth word.
+func (k *talker) word(n int) string { return fmt.Sprintf("word %d of %s/%s", n, k.kind, k.room) }
+
+// say says a text.
+func (k *talker) say(text string) {
+	clock, user := k.tick(), fmt.Sprintf("U%d", k.n)
 	switch k.kind {
 	case "line":
 		k.sayLINE(clock, user, text)
 	case "slack":
 		k.saySlack(clock, user, text)
 	default:
-		id := fmt.Sprintf("E%d", clock)
-		k.send("/webhooks/http", func(h http.Header, stamp string, b []byte) {
-			h.Set("webhook-id", id)
-			h.Set("webhook-timestamp", stamp)
-			h.Set("webhook-signature", bridged(id, stamp, b))
-		}, k.json(map[string]any{"kind": "message", "id": fmt.Sprintf("M%d", clock), "conversation": k.room, "thread": k.thread, "user": map[string]any{"id": user}, "text": text}))
+		k.sendHTTP(clock, map[string]any{"kind": "message", "id": fmt.Sprintf("M%d", clock), "conversation": k.room, "thread": k.thread, "user": map[string]any{"id": user}, "text": text})
 	}
+}
+
+func (k *talker) sendHTTP(clock int, event map[string]any) {
+	id := fmt.Sprintf("E%d", clock)
+	k.send("/webhooks/http", func(h http.Header, stamp string, b []byte) {
+		h.Set("webhook-id", id)
+		h.Set("webhook-timestamp", stamp)
+		h.Set("webhook-signature", bridged(id, stamp, b))
+	}, k.json(event))
 }
 
 func (k *talker) sayLINE(clock int, user, text string) {
@@ -370,15 +428,20 @@ func (k *talker) sayLINE(clock int, user, text string) {
 	k.v.mu.Lock()
 	k.v.tokens[token] = time.Now()
 	k.v.mu.Unlock()
-	e := map[string]any{"type": "message", "mode": "active", "webhookEventId": fmt.Sprintf("E%d", clock), "replyToken": token, "timestamp": time.Now().UnixMilli()}
 	m := map[string]any{"id": fmt.Sprintf("M%d", clock), "type": "text", "text": text, "quoteToken": "q"}
-	e["source"] = map[string]any{"type": "user", "userId": user}
 	if k.shared {
 		m["text"] = "@tori " + text
 		m["mention"] = map[string]any{"mentionees": []map[string]any{{"index": 0, "length": 5, "type": "user", "isSelf": true}}}
+	}
+	k.sendLINE(clock, user, map[string]any{"type": "message", "replyToken": token, "message": m})
+}
+
+func (k *talker) sendLINE(clock int, user string, e map[string]any) {
+	maps.Copy(e, map[string]any{"mode": "active", "webhookEventId": fmt.Sprintf("E%d", clock), "timestamp": time.Now().UnixMilli()})
+	e["source"] = map[string]any{"type": "user", "userId": user}
+	if k.shared {
 		e["source"] = map[string]any{"type": "group", "userId": user, "groupId": k.room}
 	}
-	e["message"] = m
 	k.send("/webhooks/line", func(h http.Header, _ string, b []byte) {
 		h.Set("X-Line-Signature", base64.StdEncoding.EncodeToString(signature(lineSecret, b)))
 	}, k.json(map[string]any{"destination": "x", "events": []any{e}}))
@@ -391,10 +454,10 @@ func (k *talker) saySlack(clock int, user, text string) {
 	if k.shared {
 		m["text"] = "<@" + slackBot + "> " + text
 		if k.thread == "" {
-			came := k.place()
+			before := k.place()
 			k.thread = ts
 			k.v.mu.Lock()
-			k.v.came[k.place()] = k.v.came[came]
+			k.v.came[k.place()] = k.v.came[before]
 			k.v.mu.Unlock()
 		} else {
 			m["thread_ts"] = k.thread
@@ -407,10 +470,41 @@ func (k *talker) saySlack(clock int, user, text string) {
 		}
 	}
 	for i, e := range events {
-		k.send("/webhooks/slack/events", func(h http.Header, stamp string, b []byte) {
-			h.Set("X-Slack-Request-Timestamp", stamp)
-			h.Set("X-Slack-Signature", "v0="+hex.EncodeToString(signature(slackSecret, append([]byte("v0:"+stamp+":"), b...))))
-		}, k.json(map[string]any{"type": "event_callback", "event_id": fmt.Sprintf("Ev%d.%d", clock, i), "event": e}))
+		k.sendSlack("events", k.json(map[string]any{"type": "event_callback", "event_id": fmt.Sprintf("Ev%d.%d", clock, i), "event": e}))
+	}
+}
+
+func (k *talker) sendSlack(to string, body []byte) {
+	k.send("/webhooks/slack/"+to, func(h http.Header, stamp string, b []byte) {
+		h.Set("X-Slack-Request-Timestamp", stamp)
+		h.Set("X-Slack-Signature", "v0="+hex.EncodeToString(signature(slackSecret, append([]byte("v0:"+stamp+":"), b...))))
+	}, body)
+}
+
+// press presses a button of a proposal.
+func (k *talker) press(m utterance, grant bool) {
+	clock, user := k.tick(), fmt.Sprintf("U%d", k.n)
+	act := map[bool]string{true: "approve", false: "deny"}[grant]
+	switch k.kind {
+	case "line":
+		token := fmt.Sprintf("%s.%d", k.room, clock)
+		k.v.mu.Lock()
+		k.v.tokens[token] = time.Now()
+		k.v.mu.Unlock()
+		k.sendLINE(clock, user, map[string]any{"type": "postback", "replyToken": token, "postback": map[string]any{"data": "act=" + act + "&hash=" + m.hash + "&job=" + m.job}})
+	case "slack":
+		session := "slack:T1:" + k.room
+		message := map[string]any{"type": "message", "ts": m.ts, "user": slackBot, "bot_id": "BBOT"}
+		container := map[string]any{"type": "message", "message_ts": m.ts, "channel_id": k.room}
+		if k.thread != "" {
+			session += ":" + k.thread
+			message["thread_ts"], container["thread_ts"] = k.thread, k.thread
+		}
+		payload := k.json(map[string]any{"type": "block_actions", "trigger_id": fmt.Sprint("G", clock), "user": map[string]any{"id": user, "team_id": "T1"}, "team": map[string]any{"id": "T1"}, "channel": map[string]any{"id": k.room},
+			"message": message, "container": container, "actions": []any{map[string]any{"type": "button", "action_id": act, "block_id": "approval:" + session, "value": m.job + " " + m.hash, "action_ts": fmt.Sprintf("%d.%06d", time.Now().Unix(), clock)}}})
+		k.sendSlack("interactive", []byte(url.Values{"payload": {string(payload)}}.Encode()))
+	default:
+		k.sendHTTP(clock, map[string]any{"kind": "decision", "conversation": k.room, "thread": k.thread, "user": map[string]any{"id": user}, "decision": map[string]any{"job": m.job, "hash": m.hash, "grant": grant}})
 	}
 }
 
@@ -437,34 +531,45 @@ func bridged(id, stamp string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(signature(string(key), append([]byte(id+"."+stamp+"."), body...)))
 }
 
-// answers are what was said to k so far.
-func (k *talker) answers() []string {
+// answers are what was said to k so far: of an answer, what is behind the line that declares a
+// route; what is told of a delegation is none.
+func (k *talker) answers() (all []string) {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
-	return slices.Clone(k.v.said[k.place()])
+	for _, m := range k.v.said[k.place()] {
+		if strings.Contains(m.text, "Shiro") {
+			continue
+		}
+		if _, behind, ok := strings.Cut(m.text, "\nYou said "); ok {
+			m.text = "You said " + behind
+		}
+		all = append(all, m.text)
+	}
+	return all
 }
 
 // talk says words until the time is over, and waits for the answers.
-func (k *talker) talk(over <-chan struct{}, came <-chan struct{}) {
+func (k *talker) talk(over <-chan struct{}) {
 	for n := 1; ; n++ {
 		select {
 		case <-over:
 		default:
-			k.say(n)
+			k.asked = append(k.asked, k.word(n))
+			k.say(k.word(n))
 			if k.random.IntN(3) > 0 { // else the next word comes before the answer
-				k.await(came)
+				k.await()
 			}
 			continue
 		}
-		k.await(came)
+		k.await()
 		return
 	}
 }
 
-func (k *talker) await(came <-chan struct{}) {
+func (k *talker) await() {
 	for len(k.answers()) < len(k.asked) {
 		select {
-		case <-came:
+		case <-k.came:
 		case <-k.v.ctx.Done():
 			return
 		}
@@ -496,32 +601,47 @@ func plays(r *llmtest.Request) llmtest.Answer {
 	return llmtest.Answer{Text: "You said " + word[0] + "."}
 }
 
-// People talk with tori by LINE, Slack and a bridge, alone and in groups, while it is killed at
-// random moments and the vendors send again, twice, late, forged, in any order, refuse and break. Every fourth
-// word goes to a worker first. Each is answered once, in the order of its place, and there. TORI_SOAK says for how long ("5m",
-// with 200 places), TORI_SOAK_SEED with which chances.
-func TestChannelsKilledAtRandom(t *testing.T) {
-	skipShort(t, "people talk for seconds")
-	t.Parallel()
-	length, places := 8*time.Second, 18
-	if s := os.Getenv("TORI_SOAK"); s != "" {
-		var err error
-		if length, err = time.ParseDuration(s); err != nil {
-			t.Fatal(err)
-		}
-		places = 200
-	}
-	seed := rand.Uint64()
-	if s := os.Getenv("TORI_SOAK_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+// soak is a tori serve that is killed at random moments while people talk with it by LINE, Slack
+// and a bridge, alone and in groups, and the vendors send again, twice, late, forged, in any order,
+// refuse and break. TORI_SOAK says for how long ("5m"), TORI_SOAK_SEED with which chances.
+type soak struct {
+	t        *testing.T
+	h        *house
+	v        *vendors
+	seed     uint64
+	length   time.Duration
+	long     bool // TORI_SOAK says how long
+	talkers  []*talker
+	kills    int
+	forged   atomic.Int64
+	giveUp   func()
+	interval time.Duration // from one kill to the next, at most
+}
+
+// newSoak makes one with so many places, and as many as long says with TORI_SOAK; more is more of the configuration.
+func newSoak(t *testing.T, places, long int, model llmtest.Handler, more func(s *soak) string) *soak {
+	t.Helper()
 	ctx, giveUp := context.WithCancel(t.Context())
-	defer giveUp()
-	v := newVendors(ctx, t, seed)
-	model := llmtest.NewServer(t, plays)
+	t.Cleanup(giveUp)
+	s := &soak{t: t, seed: rand.Uint64(), length: 8 * time.Second, giveUp: giveUp, interval: 2800 * time.Millisecond}
+	if env := os.Getenv("TORI_SOAK"); env != "" {
+		var err error
+		if s.length, err = time.ParseDuration(env); err != nil {
+			t.Fatal(err)
+		}
+		s.long = true
+	}
+	if env := os.Getenv("TORI_SOAK_SEED"); env != "" {
+		var err error
+		if s.seed, err = strconv.ParseUint(env, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.long {
+		places = long
+	}
+	s.v = newVendors(ctx, t, s.seed)
+	server := llmtest.NewServer(t, model)
 	listen, err := net.Listen("tcp", "127.0.0.77:0") // no way out takes a port of this address
 	if err != nil {
 		t.Fatal(err)
@@ -530,85 +650,111 @@ func TestChannelsKilledAtRandom(t *testing.T) {
 	if err := listen.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t, model.URL, "")
-	users := make([]string, places)
-	for n := range users {
-		users[n] = fmt.Sprintf("U%d", n)
+	s.h = newHouse(t, server.URL, "")
+	var users []string
+	for n := range places {
+		k := s.talker(n)
+		k.tori = tori
+		s.talkers, users = append(s.talkers, k), append(users, fmt.Sprintf("U%d", n))
 	}
-	h.config = h.write("config.yaml", fmt.Sprintf("language: en\nllm:\n  provider: openai\n  openai: {base_url: %q, model: m, api_key: key-for-a-test}\n"+
-		"routing: {classifier: {enabled: false}, llm: {chat_provider: openai, chat_model: m, worker_provider: openai, worker_model: m}}\nserve: {listen: %q, public_url: 'https://tori.example'}\n"+
+	s.h.config = s.h.write("config.yaml", fmt.Sprintf("language: en\nllm:\n  provider: openai\n  openai: {base_url: %q, model: m, api_key: key-for-a-test}\n"+
+		"routing: {classifier: {enabled: false}, llm: {chat_provider: openai, chat_model: m, worker_provider: openai, worker_model: m, coder2_provider: openai, coder2_model: m}}\nserve: {listen: %q, public_url: 'https://tori.example'}\n"+
 		"channels:\n  line: {channel_secret: %s, access_token: line-token-of-a-test, allow_from: [%[5]s], base_url: %[6]q}\n"+
 		"  slack: {bot_token: xoxb-test, signing_secret: %[4]s, allow_from: [%[5]s], base_url: %[7]q, entry: chat}\n"+
-		"  http: {secret: %[8]s, url: %[9]q, allow_from: [%[5]s], entry: chat}\n",
-		model.URL, tori, lineSecret, slackSecret, strings.Join(users, ","), v.http.URL, v.http.URL+"/api", httpSecret, v.http.URL+"/bridge"))
-	over, killed := make(chan struct{}), 0
+		"  http: {secret: %[8]s, url: %[9]q, allow_from: [%[5]s], entry: chat}\n%[10]s",
+		server.URL, tori, lineSecret, slackSecret, strings.Join(users, ","), s.v.http.URL, s.v.http.URL+"/api", httpSecret, s.v.http.URL+"/bridge", more(s)))
+	return s
+}
+
+// talker is the nth one: by each kind in turn, three alone, three in a group or thread.
+func (s *soak) talker(n int) *talker {
+	k := &talker{v: s.v, random: rand.New(rand.NewPCG(s.seed, uint64(100+n))), n: n, kind: []string{"line", "slack", "http"}[n%3], shared: n%6 > 2, room: fmt.Sprint("U", n), forged: &s.forged}
+	switch {
+	case k.kind == "slack" && k.shared:
+		k.room = fmt.Sprint("C", n)
+	case k.kind == "slack":
+		k.room = fmt.Sprint("D", n)
+	case k.shared:
+		k.room = fmt.Sprint("G", n)
+	}
+	if k.kind == "http" && k.shared {
+		k.thread = "T1"
+	}
+	came := make(chan struct{}, 1)
+	s.v.came[k.place()], k.came = came, came
+	return k
+}
+
+// run has everybody talk until the time is over and all was answered, while the program is killed.
+func (s *soak) run(talk func(k *talker, over <-chan struct{})) {
+	over, end := make(chan struct{}), make(chan struct{})
 	var all, killer sync.WaitGroup
-	end := make(chan struct{})
-	random := rand.New(rand.NewPCG(seed, 2))
-	killer.Go(func() {
-		for {
-			p := h.start("serve", "--config", h.config, "--base-dir", h.base())
-			ended := make(chan struct{})
-			go func() { p.code(); close(ended) }()
-			doom := time.After(time.Duration(300+random.IntN(2500)) * time.Millisecond)
-			select {
-			case <-over: // the last one lives
-				doom = nil
-			default:
-			}
-			select {
-			case <-ended:
-				t.Errorf("tori serve ended:\n%s", p.out.String())
-			case <-end:
-			case <-doom:
-			}
-			_ = p.Process.Kill()
-			<-ended
-			if out := p.out.String(); ctx.Err() != nil {
-				t.Errorf("nobody was told anything for %s; it ended with\n%s", patience, out[max(0, len(out)-4000):])
-			}
-			select {
-			case <-end:
-				return
-			default:
-				killed++
-			}
-			if t.Failed() {
-				return
-			}
-		}
-	})
-	var forged atomic.Int64
-	talkers := make([]*talker, places)
-	for n := range talkers {
-		k := &talker{v: v, random: rand.New(rand.NewPCG(seed, uint64(100+n))), tori: tori, n: n, kind: []string{"line", "slack", "http"}[n%3], shared: n%6 > 2, room: fmt.Sprint("U", n), forged: &forged}
-		switch {
-		case k.kind == "slack" && k.shared:
-			k.room = fmt.Sprint("C", n)
-		case k.kind == "slack":
-			k.room = fmt.Sprint("D", n)
-		case k.shared:
-			k.room = fmt.Sprint("G", n)
-		}
-		if k.kind == "http" && k.shared {
-			k.thread = "T1"
-		}
-		talkers[n] = k
-		v.came[k.place()] = make(chan struct{}, 1)
+	random := rand.New(rand.NewPCG(s.seed, 2))
+	killer.Go(func() { s.kill(over, end, random) })
+	for _, k := range s.talkers {
+		all.Go(func() { talk(k, over) })
 	}
-	came := maps.Clone(v.came)
-	for _, k := range talkers {
-		at := came[k.place()]
-		all.Go(func() { k.talk(over, at) })
-	}
-	<-time.After(length)
+	<-time.After(s.length)
 	close(over)
-	go v.watch(giveUp)
+	go s.v.watch(s.giveUp)
 	all.Wait()
 	close(end)
 	killer.Wait()
+	if s.kills == 0 {
+		s.t.Error("it was never killed")
+	}
+	p := s.h.start("check", "--repair", "--config", s.h.config, "--base-dir", s.h.base()) // of what a write left
+	if code := p.code(); code > 1 {
+		s.t.Errorf("tori check --repair: %d\n%s", code, p.out.String())
+	}
+	s.h.sound()
+}
+
+// kill starts the program and kills it, again and again; the one that runs when the time is over
+// lives until the end.
+func (s *soak) kill(over, end <-chan struct{}, random *rand.Rand) {
+	for {
+		p := s.h.start("serve", "--config", s.h.config, "--base-dir", s.h.base())
+		ended := make(chan struct{})
+		go func() { p.code(); close(ended) }()
+		doom := time.After(300*time.Millisecond + time.Duration(random.Int64N(int64(s.interval))))
+		select {
+		case <-over:
+			doom = nil
+		default:
+		}
+		select {
+		case <-ended:
+			s.t.Errorf("tori serve ended:\n%s", p.out.String())
+		case <-end:
+		case <-doom:
+		}
+		_ = p.Process.Kill()
+		<-ended
+		if out := p.out.String(); s.v.ctx.Err() != nil {
+			s.t.Errorf("nobody was told anything for %s; it ended with\n%s", patience, out[max(0, len(out)-4000):])
+		}
+		select {
+		case <-end:
+			return
+		default:
+			s.kills++
+		}
+		if s.t.Failed() {
+			return
+		}
+	}
+}
+
+// Each word is answered once, in the order of its place, and there; every fourth goes to a worker
+// first. With TORI_SOAK, 200 places.
+func TestChannelsKilledAtRandom(t *testing.T) {
+	skipShort(t, "people talk for seconds")
+	t.Parallel()
+	s := newSoak(t, 18, 200, plays, func(*soak) string { return "" })
+	s.run((*talker).talk)
 	words := 0
-	for _, k := range talkers {
+	for _, k := range s.talkers {
 		got := k.answers()
 		want := make([]string, len(k.asked))
 		for i, text := range k.asked {
@@ -622,9 +768,8 @@ func TestChannelsKilledAtRandom(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("seed %d: %d words of %d places answered, killed %d times, %d forged events refused", seed, words, places, killed, forged.Load())
-	if words < places || killed == 0 {
-		t.Errorf("%d words, killed %d times", words, killed)
+	t.Logf("seed %d: %d words of %d places answered, killed %d times, %d forged events refused", s.seed, words, len(s.talkers), s.kills, s.forged.Load())
+	if words < len(s.talkers) {
+		t.Errorf("%d words", words)
 	}
-	h.sound()
 }

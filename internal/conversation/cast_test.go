@@ -225,7 +225,9 @@ func (d *desk) Stop(_ context.Context, _, id, by string) error {
 	return nil
 }
 
-func (d *desk) Decide(_ context.Context, _, _ string, c channel.Decision) (channel.Approval, error) {
+func (d *desk) Told(context.Context, string) {}
+
+func (d *desk) Decide(_ context.Context, _ channel.Message, c channel.Decision) (channel.Approval, error) {
 	if d.refuse != nil {
 		return channel.Approval{}, d.refuse
 	}

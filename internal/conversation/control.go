@@ -19,6 +19,9 @@ func (e *Engine) control(ctx context.Context, x session, m channel.Message, k kn
 	if k.answered() {
 		for _, n := range k.posts {
 			e.post(ctx, x, n)
+			if n.Kind == channel.Decided {
+				e.showLastOf(ctx, x, n)
+			}
 		}
 		return nil
 	}
@@ -29,8 +32,10 @@ func (e *Engine) control(ctx context.Context, x session, m channel.Message, k kn
 			return err
 		}
 	}
-	e.postAgain(ctx, x)
-	n, err := e.carry(ctx, x, m, cmd)
+	n, err := e.carry(ctx, x, m, cmd) // at once, whatever is being shown
+	if n.Kind != channel.Decided {    // which is on record before anything comes of it
+		e.postAgain(ctx, x)
+	}
 	if err != nil {
 		n = Entry{Kind: channel.Notice, Content: e.Lang.Error(err), Failed: true}
 		if !errors.As(err, new(*i18n.Error)) {
@@ -39,21 +44,40 @@ func (e *Engine) control(ctx context.Context, x session, m channel.Message, k kn
 		}
 	}
 	n.ReplyTo, n.Control, n.Final = m.ID, true, true
-	e.tell(context.WithoutCancel(ctx), x, n)
+	ctx = context.WithoutCancel(ctx)
+	if n.Kind != channel.Decided {
+		e.tell(ctx, x, n)
+		return nil
+	}
+	e.tell(context.WithValue(ctx, byItself{}, true), x, n) // it is owed until it is shown: what comes of it is shown behind it
+	e.Approvals.Told(ctx, n.Job)
 	return nil
+}
+
+// showLastOf shows what came of a job behind a decision that is shown once more: it stands in the
+// place of that.
+func (e *Engine) showLastOf(ctx context.Context, x session, n Entry) {
+	last, err := e.LastOf(x.ID, n.Job)
+	c := e.channel(x.kind)
+	if err != nil || c == nil || last.Kind != channel.Decided || last.Key == n.post(x.ID).Key {
+		return
+	}
+	if err := show(ctx, c, last); err != nil {
+		e.Log.Warn("Not all that was said of a job is shown: "+err.Error(), "session_id", x.ID)
+	}
 }
 
 // carry carries a command out and returns what is said to it.
 func (e *Engine) carry(ctx context.Context, x session, m channel.Message, cmd routing.Command) (Entry, error) {
 	if m.Decision != nil {
-		return e.decide(ctx, x, m.User, *m.Decision)
+		return e.decide(ctx, m, *m.Decision)
 	}
 	text, err := "", error(nil)
 	switch c := cmd.(type) {
 	case routing.Approve:
-		return e.decide(ctx, x, m.User, channel.Decision{Job: c.Job, Hash: c.Hash, Grant: true})
+		return e.decide(ctx, m, channel.Decision{Job: c.Job, Hash: c.Hash, Grant: true})
 	case routing.Deny:
-		return e.decide(ctx, x, m.User, channel.Decision{Job: c.Job, Hash: c.Hash, Reason: c.Reason})
+		return e.decide(ctx, m, channel.Decision{Job: c.Job, Hash: c.Hash, Reason: c.Reason})
 	case routing.AutoApprove:
 		if e.Approvals == nil {
 			return Entry{}, i18n.E("conversation.no_approvals")
@@ -96,12 +120,12 @@ func (e *Engine) carry(ctx context.Context, x session, m channel.Message, cmd ro
 }
 
 // decide hands a decision to the approvals.
-func (e *Engine) decide(ctx context.Context, x session, user string, d channel.Decision) (Entry, error) {
+func (e *Engine) decide(ctx context.Context, m channel.Message, d channel.Decision) (Entry, error) {
 	if e.Approvals == nil {
 		return Entry{}, i18n.E("conversation.no_approvals")
 	}
 	d.Reason = e.Strict(d.Reason)
-	a, err := e.Approvals.Decide(ctx, x.ID, user, d)
+	a, err := e.Approvals.Decide(ctx, m, d)
 	if err != nil {
 		return Entry{}, err
 	}

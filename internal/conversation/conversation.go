@@ -83,9 +83,12 @@ type Finished struct {
 
 // Approvals decides about proposals.
 type Approvals interface {
-	// Decide records what user decided in a session. hash is "" where it was not
-	// said. The error is one that a user reads; the proposal then is as it was.
-	Decide(ctx context.Context, sessionID, user string, d channel.Decision) (channel.Approval, error)
+	// Decide records what a message, or the press of a button, decides; the hash is "" where it
+	// was not said. The error is one that a user reads; the proposal then is as it was.
+	Decide(ctx context.Context, m channel.Message, d channel.Decision) (channel.Approval, error)
+	// Told says that the people of the session were told what was decided about a job: what
+	// was granted is begun, so that they hear of its end behind that.
+	Told(ctx context.Context, job string)
 	// Auto sets or ends what the session grants by itself, and says so.
 	Auto(ctx context.Context, sessionID, user string, a routing.AutoApprove) (told string, err error)
 }
@@ -156,6 +159,7 @@ type shared struct {
 	lanes    map[string]*turnQueue
 	spoken   map[i18n.Lang]*prompts  // of In
 	answered map[string]time.Time    // when a model answered last, by PROVIDER/MODEL
+	postings channel.Turns           // posts of a session, one after the other
 	refused  channel.Recent[refused] // by session
 }
 

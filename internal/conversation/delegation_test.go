@@ -5,7 +5,9 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contract"
@@ -373,16 +375,24 @@ func TestLocalActsAtOnce(t *testing.T) {
 	h.plays("worker", output(planResult, nil))
 	h.plays("chat", "DELEGATE: PLAN\nTASK: do", "done")
 	once := false
+	var said sync.WaitGroup
 	hook := &hooked{stage: h.stage, on: func(p channel.Post) {
 		if p.Kind == channel.Notice && !once {
 			once = true
-			if err := h.Handle(t.Context(), h.message("/local")); err != nil {
-				t.Error(err)
+			m := h.message("/local")
+			said.Go(func() { // which is answered behind what is being shown
+				if err := h.Handle(t.Context(), m); err != nil {
+					t.Error(err)
+				}
+			})
+			for !h.LocalOnly(m.SessionID) {
+				<-time.After(time.Millisecond)
 			}
 		}
 	}}
 	h.Add(hook)
 	h.hears("/chat do")
+	said.Wait()
 	if got := h.legs(); got != "chat CHAT, worker PLAN local, chat CHAT local" {
 		t.Error(got)
 	}

@@ -231,8 +231,12 @@ func (e *Engine) tell(ctx context.Context, x session, n Entry) {
 // post shows what is on record. What the channel does not take, and what is said where it is
 // not, is shown with the next message of the session, or by PostOwing of who has the channel.
 func (e *Engine) post(ctx context.Context, x session, n Entry) {
-	if c := e.channel(x.kind); c != nil && !e.held(ctx, x, n) && !e.behind(ctx, x, n) {
-		err := show(ctx, c, n.post(x.ID))
+	leave, err := e.postings.Enter(ctx, x.ID) // an earlier one is shown before, however often that takes
+	if err == nil {
+		defer leave()
+	}
+	if c := e.channel(x.kind); err == nil && c != nil && !e.held(ctx, x, n) && !e.behind(ctx, x, n) {
+		err = show(ctx, c, n.post(x.ID))
 		if err == nil {
 			if ctx.Value(byItself{}) != nil {
 				e.posted(ctx, x, n.Seq)
@@ -246,7 +250,7 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	}
 	e.tried(x.ID, true) // what is new is soon shown again, whatever else is not taken
 	ctx = context.WithoutCancel(ctx)
-	err := x.update(ctx, func(s *State) bool {
+	err = x.update(ctx, func(s *State) bool {
 		if !s.unposted(n.Seq) {
 			if !slices.Contains(s.Unposted, n.Seq) {
 				e.Log.Error(fmt.Sprintf("A post is not shown any more: %d wait for the channel", maxUnposted), "session_id", x.ID, "seq", n.Seq)

@@ -52,7 +52,7 @@ func (e *Engine) behind(ctx context.Context, x session, n Entry) bool {
 	if !waits() || e.Quiet != nil && e.Quiet(x.kind) { // quiet holds some posts back, not what answers
 		return false
 	}
-	e.postAgain(ctx, x)
+	e.postUnposted(ctx, x)
 	return waits()
 }
 
@@ -174,6 +174,16 @@ func (e *Engine) PostOwed(ctx context.Context, sessionID string) {
 // is shown before it counts as shown: a channel shows no post twice. What it did not take for
 // postFor is given up.
 func (e *Engine) postAgain(ctx context.Context, x session) (taken bool) {
+	leave, err := e.postings.Enter(ctx, x.ID)
+	if err != nil {
+		return false
+	}
+	defer leave()
+	return e.postUnposted(ctx, x)
+}
+
+// postUnposted is postAgain of whose turn it is.
+func (e *Engine) postUnposted(ctx context.Context, x session) (taken bool) {
 	s, err := x.state()
 	c := e.channel(x.kind)
 	if err == nil && (len(s.Unposted) == 0 || c == nil) {

@@ -28,6 +28,8 @@ type Monitor struct {
 	// Left hears once of each run whose owner died and that nobody takes up unless a
 	// person does; nil where nobody listens.
 	Left func(v contextstore.View)
+	// GaveUp hears of each run that is failed because its owners died.
+	GaveUp func(v contextstore.View)
 	// Permitted reports whether a paused run waited for its forge to let it hand
 	// over, and can now; nil where none does.
 	Permitted func(ctx context.Context, v contextstore.View) (bool, error)
@@ -109,11 +111,16 @@ func (m *Monitor) recover(ctx context.Context, uuid string) error {
 		return err
 	}
 	deaths := v.State.Recoveries + 1
+	giveUp := func(reason string) {
+		if err = m.Store.GiveUp(ctx, uuid, reason); err == nil && m.GaveUp != nil {
+			m.GaveUp(v)
+		}
+	}
 	switch {
 	case m.Fail:
-		err = m.Store.GiveUp(ctx, uuid, m.Lang.T("dispatch.died"))
+		giveUp(m.Lang.T("dispatch.died"))
 	case deaths > int64(m.MaxAttempts):
-		err = m.Store.GiveUp(ctx, uuid, m.Lang.T("dispatch.poisoned", deaths))
+		giveUp(m.Lang.T("dispatch.poisoned", deaths))
 	case !served(m.Store, m.Sources, v.Metadata.TaskKey.Source, uuid):
 		m.leave(v)
 		return nil

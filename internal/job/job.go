@@ -127,6 +127,9 @@ func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Orde
 		}
 		made, err = nil, nil
 	}
+	if err == nil && made != nil && !AsksModel(r.Planning, o, made) {
+		err = r.closeCalls(c, job)
+	}
 	if err == nil && AsksModel(r.Planning, o, made) {
 		if job, err = r.propose(ctx, c, o, made); err == nil {
 			_, err = r.Approvals.AutoApprove(ctx, &job)
@@ -176,6 +179,39 @@ func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Orde
 	reason, err := r.applied(c, res.Job, res.Application, r.Lang)
 	return task.Outcome{Status: status, Reason: reason}, err
 }
+
+// closeCalls appends the results that a crash left out between a proposal and the record of its
+// call: no model is asked any more that would have them.
+func (r *Runner) closeCalls(c *contextstore.Context, j approval.Job) error {
+	l := c.MessageLog()
+	defer func() { _ = l.Close() }()
+	recent, err := l.Recent(maxCalls)
+	if err != nil {
+		return err
+	}
+	var open []contextstore.Message
+	for _, m := range recent {
+		if m.Role == llm.RoleAssistant {
+			open = nil
+			for _, call := range m.ToolCalls {
+				n := contextstore.Message{Role: llm.RoleTool, ToolName: call.Name, ToolCallID: call.ID, Content: turn.UnknownOutcome, Failed: true}
+				if call.Name == proposeName {
+					n.Content, n.Failed = r.Lang.T("job.proposed", j.Job), false
+				}
+				open = append(open, n)
+			}
+		}
+		open = slices.DeleteFunc(open, func(n contextstore.Message) bool { return n.ToolCallID == m.ToolCallID })
+	}
+	if len(open) > 0 {
+		_, err = c.Append(open...)
+	}
+	return err
+}
+
+// maxCalls is how many of the latest messages are looked at for calls without a result: no answer
+// has as many calls.
+const maxCalls = 100
 
 // applied says what came of an application, and what was run on the patch.
 func (r *Runner) applied(c *contextstore.Context, j approval.Job, a approval.Application, l i18n.Lang) (string, error) {

@@ -10,13 +10,13 @@ import (
 	"toritsugi/internal/tool"
 )
 
-// unknownOutcome closes a call that was under way when its run was interrupted
+// UnknownOutcome closes a call that was under way when its run was interrupted
 // (DESIGN §2.4).
-const unknownOutcome = "Interrupted, outcome unknown: the run stopped while this call was under way. Look at what it left before you repeat it."
+const UnknownOutcome = "Interrupted, outcome unknown: the run stopped while this call was under way. Look at what it left before you repeat it."
 
 // closeOpen appends the results that an interruption left out. A call that had
 // finished gets its recorded result. A call that only reads, or waited for people, is made again, as are
-// those that had to wait for it. A call that unfit refuses gets that refusal. Every other call gets unknownOutcome. Where
+// those that had to wait for it. A call that unfit refuses gets that refusal. Every other call gets UnknownOutcome. Where
 // refused is not "", it is the result of all calls that had not finished.
 func (l *Loop) closeOpen(ctx context.Context, refused string) error {
 	open, by := l.Window.Unanswered()
@@ -42,7 +42,7 @@ func (l *Loop) closeOpen(ctx context.Context, refused string) error {
 		never := cmp.Or(refused, unfit(by, at))
 		waited := l.director.Waited(callID(by.Seq, call.ID))
 		begun = begun && !waited // those behind it were to come after it
-		d, again := done{call: call, at: at, result: tool.Result{Text: cmp.Or(never, unknownOutcome), IsError: true}}, never == "" && (l.Tools.ReadOnly(c.Name) || !begun)
+		d, again := done{call: call, at: at, result: tool.Result{Text: cmp.Or(never, UnknownOutcome), IsError: true}}, never == "" && (l.Tools.ReadOnly(c.Name) || !begun)
 		if again {
 			d = l.call(ctx, call, by, at)
 			room = l.share(&d, room)

@@ -327,7 +327,7 @@ func TestOpenCallsAreClosed(t *testing.T) {
 			got[m.ToolCallID] += m.Content
 		}
 	}
-	if got["1"] != "one" || got["2"] != "two" || got["3"] != "fresh" || got["4"] != unknownOutcome || looked != 1 {
+	if got["1"] != "one" || got["2"] != "two" || got["3"] != "fresh" || got["4"] != UnknownOutcome || looked != 1 {
 		t.Errorf("%v, looked %d times", got, looked)
 	}
 }
@@ -413,7 +413,7 @@ func TestFinishedCallsOfAKilledAnswerAreKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := b.model.sent[len(b.model.sent)-1]
-	if last[3].Content != "first result" || last[4].Content != unknownOutcome {
+	if last[3].Content != "first result" || last[4].Content != UnknownOutcome {
 		t.Errorf("the model saw %+v", last[3:])
 	}
 	runs, err := b.ctx.LastTools(10)

@@ -210,7 +210,10 @@ func workspaceItems(opt CleanOptions) (all []item, keys map[string]bool, err err
 			continue // gone, or not ours
 		}
 		it.used = info.ModTime()
-		if strings.HasPrefix(d.Name(), tempPrefix) {
+		if of, half := strings.CutPrefix(d.Name(), tempPrefix); half {
+			if _, ended := opt.Ended(of); !ended {
+				continue // its owner makes it anew
+			}
 			if _, err := os.Lstat(it.lock); err == nil {
 				it.used = time.Time{} // whoever makes it holds the lock
 			} else if opt.Now.Sub(it.used) < halfMade {

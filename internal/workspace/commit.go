@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,6 +229,9 @@ func (w *Workspace) Deliver(ctx context.Context) error {
 		return err
 	}
 	ref := "refs/heads/" + w.meta.Branch
+	if err := s.unlock(ref); err != nil {
+		return fmt.Errorf("deliver branch %s to %s: %w", w.meta.Branch, s.Path, err)
+	}
 	// Who is named in the log of refs is not the repository's word.
 	_, err = bare.run(ctx, call{write: true, env: []string{"GIT_COMMITTER_NAME=tori", "GIT_COMMITTER_EMAIL=tori@localhost"}, args: []string{
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune",
@@ -237,6 +242,20 @@ func (w *Workspace) Deliver(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("deliver branch %s to %s: %w", w.meta.Branch, s.Path, err)
+	}
+	return nil
+}
+
+// unlock removes the lock of a task's branch that a killed git left: the caller owns the task, so
+// no other git of ours writes that branch.
+func (s *Source) unlock(ref string) error {
+	root, err := os.OpenRoot(s.common) // there may be links on the way
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	if err := root.Remove(ref + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

@@ -469,6 +469,7 @@ func TestDeliver(t *testing.T) {
 	tip := func() string { return strings.TrimSpace(git(t, path, "rev-parse", "refs/heads/tori/issue-1-x")) }
 	write(t, filepath.Join(w.Tree(), "f"), "1\n")
 	first := commit(t, w, "1")
+	write(t, filepath.Join(path, ".git/refs/heads/tori/issue-1-x.lock"), "") // a git was killed at it
 	for range 2 {
 		if err := w.Deliver(ctx); err != nil || tip() != first {
 			t.Fatalf("%v, at %s", err, tip())
