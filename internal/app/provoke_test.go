@@ -77,7 +77,7 @@ func newAlertHouse(t *testing.T) *alertHouse {
 	h.configured("chat: {", "chat: {prompts_dir: "+h.dir+"/prompts, ")
 	h.write("prompts/policy.md", "Be brief.")
 	h.add("channels: {slack: {bot_token: xoxb-test, app_token: xapp-test, allow_from: [U1], notify: ['slack:T1:CALERTS']}}\nbudget: {day: {max_tokens: 1000}}\n" +
-		"backup: {dir: /backups}\nmonitor: {alerts: {disk_warn_gb: 0.001, disk_critical_gb: 0.002, running_tasks: 2, failure_runs: 3}, notify: {webhook_url: '" + hook.URL + "/services/secret-of-hook', " +
+		"backup: {dir: /nowhere, schedule: never}\nmonitor: {alerts: {disk_warn_gb: 0.001, disk_critical_gb: 0.002, running_tasks: 2, failure_runs: 3}, notify: {webhook_url: '" + hook.URL + "/services/secret-of-hook', " +
 		"mail: {to: [ops@example.com], from: tori@example.com, sendmail: " + sendmail + "}}}\n")
 	env := h.environment()
 	env.Now, env.Log = func() time.Time { return h.now }, &h.log

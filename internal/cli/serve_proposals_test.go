@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -224,28 +223,17 @@ func (s *soak) times(said []utterance, what string) (n int) {
 func (s *soak) repository(k *talker) string {
 	s.h.write(fmt.Sprintf("r%d/README.md", k.n), "hello\n")
 	dir := filepath.Join(s.h.dir, fmt.Sprint("r", k.n))
-	s.git(dir, "init", "-q", "-b", "main")
-	s.git(dir, "add", ".")
-	s.git(dir, "-c", "user.name=k", "-c", "user.email=k@example.com", "commit", "-q", "-m", "start")
+	gitOut(s.t, dir, "init", "-q", "-b", "main")
+	gitOut(s.t, dir, "add", ".")
+	gitOut(s.t, dir, "-c", "user.name=k", "-c", "user.email=k@example.com", "commit", "-q", "-m", "start")
 	return dir
-}
-
-func (s *soak) git(dir string, args ...string) string {
-	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), "git", args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		s.t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return string(out)
 }
 
 // delivered asserts that each granted proposal is one commit of a branch, and that there is no other branch.
 func (s *soak) delivered(k *talker, deals []deal) {
 	s.t.Helper()
 	dir := filepath.Join(s.h.dir, fmt.Sprint("r", k.n))
-	branches := strings.Fields(s.git(dir, "for-each-ref", "--format=%(refname:short)", "refs/heads/tori"))
+	branches := strings.Fields(gitOut(s.t, dir, "for-each-ref", "--format=%(refname:short)", "refs/heads/tori"))
 	for _, d := range deals {
 		i := slices.IndexFunc(branches, func(b string) bool { return strings.Contains(b, d.job) })
 		if (d.granted && !d.failed) != (i >= 0) {
@@ -255,7 +243,7 @@ func (s *soak) delivered(k *talker, deals []deal) {
 			continue
 		}
 		n, _, _ := strings.Cut(strings.TrimPrefix(d.word, "word "), " ")
-		if commits, text := s.git(dir, "rev-list", "--count", "main.."+branches[i]), s.git(dir, "show", branches[i]+":word"+n+".txt"); commits != "1\n" || text != d.word+"\n" {
+		if commits, text := gitOut(s.t, dir, "rev-list", "--count", "main.."+branches[i]), gitOut(s.t, dir, "show", branches[i]+":word"+n+".txt"); commits != "1\n" || text != d.word+"\n" {
 			s.t.Errorf("%s: %s has %s commits, and holds %q", k.place(), branches[i], commits, text)
 		}
 		branches = slices.Delete(branches, i, i+1)
