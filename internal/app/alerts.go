@@ -31,7 +31,7 @@ func (i alertID) String() string {
 	return i.name + " " + i.about
 }
 
-// The levels of alerts. A critical one keeps work from being taken or done.
+// The levels of alerts. A critical one keeps work from being taken or done, or soon will.
 const (
 	levelWarning  = "warning"
 	levelCritical = "critical"

@@ -117,7 +117,11 @@ func (s *system) makeBackup(ctx context.Context, place string, progress func(uni
 	if src.Fresh {
 		err = s.setBackupMark(ctx, "damage", "")
 	}
-	return done, errors.Join(err, s.setBackupMark(ctx, "made", s.stamp()))
+	err = errors.Join(err, s.setBackupMark(ctx, "made", s.stamp()))
+	if s.store != nil && done.Failed == nil { // what the night failed at is done
+		err = errors.Join(err, s.store.SetMark(context.WithoutCancel(ctx), nightFailedScope, "backup", ""))
+	}
+	return done, err
 }
 
 // verifyLast restores the last backup of backup.dir for a test, below the base directory, looks at
@@ -284,29 +288,28 @@ func (n *night) backup(ctx context.Context) (did []any, err error) {
 	if h.Made.After(now) { // the clock was set back
 		h.Made = time.Time{}
 	}
-	due, ok := n.cfg.NextBackup(h.Made.In(time.Local))
-	if !ok {
+	if n.cfg.Backup.Dir == "" || n.cfg.Backup.Schedule == "never" {
 		return nil, nil
 	}
-	if n.all || h.Made.IsZero() || !now.Before(due) {
+	due, ok := n.cfg.NextBackup(h.Made.In(time.Local))
+	var unread error
+	if n.all || ok && (h.Made.IsZero() || !now.Before(due)) {
 		done, err := n.makeBackup(ctx, "", nil)
 		if err != nil {
 			return nil, err
 		}
 		did = []any{"generation", done.Number, "runs", done.Runs, "written_bytes", done.Added, "not_read", done.Manifest.Failed}
-		if done.Failed != nil {
-			return did, done.Failed
-		}
+		unread = done.Failed // what could be read is tested all the same
 		if done.Unswept != nil {
 			n.log.Warn("What old backups left is not removed: " + n.env.Lang.Error(done.Unswept))
 		}
 		h.Made = now
 	}
 	if h.tested.After(h.Made) && !h.tested.After(now) {
-		return did, nil
+		return did, unread
 	}
 	if err := n.setBackupMark(ctx, "tested", n.env.Now().UTC().Add(time.Second).Format(time.RFC3339)); err != nil {
-		return did, err
+		return did, errors.Join(unread, err)
 	}
-	return append(did, "restored", "for a test"), n.verifyLast(ctx)
+	return append(did, "restored", "for a test"), errors.Join(unread, n.verifyLast(ctx))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,7 +105,7 @@ func (n *night) due(ctx context.Context, name string) (bool, error) {
 // one does a step and notes that; nil where it is to be tried again soon.
 func (n *night) one(ctx context.Context, s step) (*NightStep, error) {
 	began := n.env.Now()
-	n.log.Info("Nightly work begins", "step", s.name)
+	n.log.Debug("Nightly work begins", "step", s.name)
 	did, err := s.do(ctx)
 	r := &NightStep{Name: s.name, Took: n.env.Now().Sub(began), Did: did, Err: err}
 	why := ""
@@ -112,7 +113,7 @@ func (n *night) one(ctx context.Context, s step) (*NightStep, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, errLater), errors.Is(err, contextstore.ErrBusy):
-		n.log.Info("Nightly work is put off: "+err.Error(), "step", s.name)
+		n.log.Debug("Nightly work is put off: "+err.Error(), "step", s.name)
 		return nil, nil
 	case err != nil:
 		why = n.redact.Strict().String(i18n.Lang(n.cfg.Language).Error(err))
@@ -167,7 +168,8 @@ func (n *night) locks(ctx context.Context) ([]any, error) {
 func (n *night) rows(ctx context.Context) ([]any, error) {
 	r, err := fsck.Check(ctx, n.store.BaseDir, fsck.Options{Rows: true, Repair: true, FS: n.fs, Now: n.env.Now})
 	if err == nil && r.Left > 0 {
-		err = i18n.E("night.index_left", r.Left, r.Findings[0].Path)
+		first := slices.IndexFunc(r.Findings, func(f fsck.Finding) bool { return !f.Note && !f.Mended })
+		err = i18n.E("night.index_left", r.Left, r.Findings[max(first, 0)].Path)
 	}
 	return []any{"runs", r.Contexts, "mended", r.Mended, "left", r.Left}, err
 }
@@ -180,6 +182,11 @@ func (n *night) vacuum(ctx context.Context) ([]any, error) {
 
 // report tells what runs took: the log in short, and maintenance.report_to all of it.
 func (n *night) report(ctx context.Context) ([]any, error) {
+	to := n.cfg.Maintenance.ReportTo
+	kind, _, _ := strings.Cut(to, ":")
+	if n.say != nil && n.quiet(channel.Kind(kind)) {
+		return nil, errLater
+	}
 	o := ops.StatsOptions{Lang: i18n.Lang(n.cfg.Language), Now: n.env.Now(), Viewer: contextstore.Viewer{Admin: true}}
 	r, err := ops.ReadStats(ctx, n.store.BaseDir, o)
 	if err != nil {
@@ -187,7 +194,6 @@ func (n *night) report(ctx context.Context) ([]any, error) {
 	}
 	did := []any{"runs", r.Total, "live", r.Running, "completed", r.Ended.Done, "failed", r.Ended.Failed, "tokens", r.Ended.Tokens,
 		"cost", contextstore.Dollars(r.Ended.CostMicroUSD), "bytes", r.Disk.Running + r.Disk.Ended}
-	to := n.cfg.Maintenance.ReportTo
 	if to == "" {
 		return did, nil
 	}
@@ -201,12 +207,8 @@ func (n *night) report(ctx context.Context) ([]any, error) {
 			return did, w.tell(ctx, message)
 		}
 	}
-	kind, _, _ := strings.Cut(to, ":")
-	switch {
-	case n.say == nil:
+	if n.say == nil {
 		return did, i18n.E("night.no_conversation", to)
-	case n.quiet(channel.Kind(kind)):
-		return nil, errLater
 	}
 	return did, n.say(ctx, to, message.Key, message.Text)
 }

@@ -35,7 +35,11 @@ func (m maintainCmd) Run(c *console) error {
 		if err = errors.Join(err, unsaid); err != nil {
 			return err
 		}
-		c.record(base, contextstore.AuditEntry{Actor: who, Action: "maintain", Detail: "failed: " + strings.Join(failed, ", ")})
+		entry := contextstore.AuditEntry{Actor: who, Action: "maintain"}
+		if len(failed) > 0 {
+			entry.Detail = "failed: " + strings.Join(failed, ", ")
+		}
+		c.record(base, entry)
 		if len(failed) > 0 {
 			return i18n.E("cli.maintain_partial", strings.Join(failed, ", "))
 		}

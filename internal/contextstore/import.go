@@ -39,7 +39,7 @@ func (s *Store) Import(ctx context.Context, record io.Reader, verify func(base s
 		return v, err
 	}
 	defer release()
-	left, err := filepath.Glob(filepath.Join(s.BaseDir, importPrefix+"*"))
+	left, err := filepath.Glob(filepath.Join(escapeGlob(s.BaseDir), importPrefix+"*"))
 	for _, dir := range left {
 		err = errors.Join(err, s.FS.RemoveAll(dir))
 	}

@@ -398,9 +398,11 @@ func Slimmed(dir string) bool {
 
 // removeHalf removes what a cut left of runs that were being removed.
 func (s *Store) removeHalf(ctx context.Context) error {
-	half, err := filepath.Glob(filepath.Join(s.BaseDir, RemovedPrefix+"*"))
+	half, err := filepath.Glob(filepath.Join(escapeGlob(s.BaseDir), RemovedPrefix+"*"))
 	for _, dir := range half {
-		s.tell(s.index.Drop(ctx, strings.TrimPrefix(filepath.Base(dir), RemovedPrefix)))
+		uuid := strings.TrimPrefix(filepath.Base(dir), RemovedPrefix)
+		s.tell(s.index.Drop(ctx, uuid))
+		s.textsChanged(uuid)
 		err = errors.Join(err, s.FS.RemoveAll(dir))
 	}
 	return err

@@ -39,7 +39,7 @@ type House struct {
 	Used    int64                 `json:"runs_bytes"`
 	Free    uint64                `json:"free_bytes"`
 	Night   []Night               `json:"maintenance"`
-	Backup  *Backup               `json:"backup"` // null where none was ever tried
+	Backup  *Backup               `json:"backup"` // null where backup.dir is not set
 }
 
 // Night is how a step of the nightly work went the last time.

@@ -229,7 +229,7 @@ func (w *Workspace) Deliver(ctx context.Context) error {
 		return err
 	}
 	ref := "refs/heads/" + w.meta.Branch
-	if err := s.unlock(ref); err != nil {
+	if err := s.unlock(ctx, ref); err != nil {
 		return fmt.Errorf("deliver branch %s to %s: %w", w.meta.Branch, s.Path, err)
 	}
 	// Who is named in the log of refs is not the repository's word.
@@ -246,14 +246,26 @@ func (w *Workspace) Deliver(ctx context.Context) error {
 	return nil
 }
 
+// lockLives is longer than a git that lives holds the lock of a branch.
+const lockLives = 2 * time.Second
+
 // unlock removes the lock of a task's branch that a killed git left: the caller owns the task, so
-// no other git of ours writes that branch.
-func (s *Source) unlock(ref string) error {
+// no other git of ours writes that branch, and somebody else's is waited for.
+func (s *Source) unlock(ctx context.Context, ref string) error {
 	root, err := os.OpenRoot(s.common) // there may be links on the way
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
+	if st, err := root.Lstat(ref + ".lock"); err == nil {
+		t := time.NewTimer(lockLives - time.Since(st.ModTime()))
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
 	if err := root.Remove(ref + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
