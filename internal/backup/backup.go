@@ -45,6 +45,7 @@ type Repository struct {
 	to    []age.Recipient
 	with  []age.Identity
 	own   string // the key of the base directory, if it is among these
+	whose string // hash of the recipients of the settings, "" for none
 	now   func() time.Time
 }
 
@@ -60,6 +61,10 @@ func Open(o Options) (*Repository, error) {
 			return nil, i18n.E("backup.recipient", s, err)
 		}
 		r.to = append(r.to, to...)
+	}
+	if len(o.Recipients) > 0 {
+		sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(o.Recipients)), "\n")))
+		r.whose = hex.EncodeToString(sum[:])
 	}
 	if o.Identity != "" {
 		raw, err := disk.Read(o.Identity, maxSmall)
@@ -88,6 +93,7 @@ type Manifest struct {
 	MadeAt    contextstore.Time `json:"made_at"`
 	House     string            `json:"house"` // which base directory it is of
 	Encrypted bool              `json:"encrypted"`
+	Whose     string            `json:"whose,omitempty"` // hash of the recipients: for others everything is written anew
 	Runs      int64             `json:"runs"`
 	Sessions  int64             `json:"sessions"`
 	Bytes     int64             `json:"bytes"`       // of the files, as they lie in the base directory

@@ -676,6 +676,29 @@ func TestANewerBase(t *testing.T) {
 	}
 }
 
+// Other recipients have everything written anew: what was plain, or for another key, is not in what
+// they alone can read.
+func TestOtherRecipients(t *testing.T) {
+	t.Parallel()
+	h, place := newHouse(t, 2), t.TempDir()
+	h.backup(repo(t, Options{Place: place}), Source{Keep: 9})
+	for range 2 {
+		key, err := age.GenerateX25519Identity()
+		must(t, err)
+		secret := filepath.Join(t.TempDir(), "key.txt")
+		must(t, os.WriteFile(secret, []byte(key.String()+"\n"), 0o600))
+		o := Options{Place: place, Recipients: []string{key.Recipient().String()}}
+		h.backup(repo(t, o), Source{Keep: 9})
+		o.Identity = secret
+		r := repo(t, o) // which does not know the base directory's own key
+		g, err := r.Find(t.Context(), 0)
+		must(t, err)
+		if _, err := r.Restore(t.Context(), g, Target{Dir: filepath.Join(t.TempDir(), "base"), FS: &disk.FS{}}); err != nil {
+			t.Errorf("generation %d: %v", g.Number, err)
+		}
+	}
+}
+
 // A base directory that lost its key writes everything anew, and removes nothing that it cannot
 // read the lists of until those have gone.
 func TestALostKey(t *testing.T) {

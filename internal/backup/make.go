@@ -145,7 +145,8 @@ func (m *maker) make(ctx context.Context) error {
 	if last.House != "" && last.House != id.House {
 		return i18n.E("backup.other_house", m.Place(), m.Base)
 	}
-	now := Manifest{Format: Format, Number: number + 1, MadeAt: contextstore.Time{Time: m.now().UTC()}, House: id.House, Encrypted: len(m.to) > 0}
+	now := Manifest{Format: Format, Number: number + 1, MadeAt: contextstore.Time{Time: m.now().UTC()}, House: id.House, Encrypted: len(m.to) > 0, Whose: m.whose}
+	m.Fresh = m.Fresh || last.Name != "" && last.Whose != now.Whose
 	m.first = map[string]result{}
 	for _, path := range files {
 		was := map[string]unit{}

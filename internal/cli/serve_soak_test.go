@@ -224,6 +224,9 @@ func (v *vendors) api(w http.ResponseWriter, r *http.Request) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if r.Context().Err() != nil { // who sent it was killed: Slack has no key by which it would know it again
+		panic(http.ErrAbortHandler)
+	}
 	answer := map[string]any{"ok": true}
 	in, thread := r.PostForm.Get("channel"), r.PostForm.Get("thread_ts")
 	do := func() {}
