@@ -681,14 +681,16 @@ func TestANewerBase(t *testing.T) {
 func TestOtherRecipients(t *testing.T) {
 	t.Parallel()
 	h, place := newHouse(t, 2), t.TempDir()
-	h.backup(repo(t, Options{Place: place}), Source{Keep: 9})
+	plain := h.backup(repo(t, Options{Place: place}), Source{Keep: 9})
 	for range 2 {
 		key, err := age.GenerateX25519Identity()
 		must(t, err)
 		secret := filepath.Join(t.TempDir(), "key.txt")
 		must(t, os.WriteFile(secret, []byte(key.String()+"\n"), 0o600))
 		o := Options{Place: place, Recipients: []string{key.Recipient().String()}}
-		h.backup(repo(t, o), Source{Keep: 9})
+		if rep := h.backup(repo(t, o), Source{Keep: 9}); rep.Added < plain.Added {
+			t.Errorf("%d bytes were written, not all %d", rep.Added, plain.Added)
+		}
 		o.Identity = secret
 		r := repo(t, o) // which does not know the base directory's own key
 		g, err := r.Find(t.Context(), 0)
