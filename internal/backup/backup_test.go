@@ -695,8 +695,18 @@ func TestOtherRecipients(t *testing.T) {
 		r := repo(t, o) // which does not know the base directory's own key
 		g, err := r.Find(t.Context(), 0)
 		must(t, err)
-		if _, err := r.Restore(t.Context(), g, Target{Dir: filepath.Join(t.TempDir(), "base"), FS: &disk.FS{}}); err != nil {
+		to := filepath.Join(t.TempDir(), "base")
+		if _, err := r.Restore(t.Context(), g, Target{Dir: to, FS: &disk.FS{}}); err != nil {
 			t.Errorf("generation %d: %v", g.Number, err)
+		}
+		must(t, os.WriteFile(filepath.Join(to, identityFile), []byte("{"), 0o600))
+		if err := r.Know(to); err != nil {
+			t.Errorf("beside a key that was given: %v", err)
+		}
+		must(t, os.MkdirAll(filepath.Join(to, restoreDir), 0o700))
+		must(t, os.WriteFile(filepath.Join(to, contextstore.RestoreCommit), []byte("{}"), 0o600))
+		if _, err := r.Restore(t.Context(), g, Target{Dir: to, Run: "x", FS: &disk.FS{}}); err == nil || !strings.Contains(err.Error(), "cut short") {
+			t.Errorf("into a restore that was cut short: %v", err)
 		}
 	}
 }

@@ -445,6 +445,9 @@ func (x *restorer) restoreRun(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	if exists(filepath.Join(x.Dir, contextstore.RestoreCommit)) { // that is to be ended first
+		return i18n.E("contextstore.restore_cut", x.Dir)
+	}
 	var found []unit
 	err = x.each(ctx, x.g, func(u unit) error {
 		if id, ok := strings.CutPrefix(u.Path, contextstore.DirCompleted+"/"); ok && strings.HasPrefix(id, x.Run) {

@@ -140,6 +140,9 @@ func (m *maker) pack(ctx context.Context, path string, was unit) (unit, error) {
 	abs := filepath.Join(m.Base, filepath.FromSlash(path))
 	for range tries {
 		u, err := m.packOnce(ctx, path, abs, was)
+		if errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*putError)) && exists(abs) {
+			err = errChanged // a file of it went, as retention compresses them, and not the unit
+		}
 		if !errors.Is(err, errChanged) {
 			return u, err
 		}
