@@ -61,7 +61,7 @@ var verbLines = []struct {
 	{"reindex", []string{"reindex BASE", "reindex --json BASE", "tasks BASE", "tasks --json BASE"}},
 	{"cleanup", []string{"cleanup --dry-run BASE", "cleanup --dry-run --json --gzip-all BASE", "cleanup --older-than POISON BASE"}},
 	{"maintain", []string{"maintain BASE", "maintain --json BASE"}},
-	{"backup make", []string{"backup copies BASE", "backup copies --json BASE", "backup POISON BASE"}},
+	{"backup make", []string{"backup copies BASE", "backup copies --json BASE", "backup s3://POISON BASE"}},
 	{"backup list", []string{"backup list copies BASE", "backup list copies --json BASE", "backup list POISON BASE"}},
 	{"backup verify", []string{"backup verify copies BASE", "backup verify copies --json BASE", "backup verify POISON BASE"}},
 	{"restore", []string{"restore copies --to restored BASE", "restore copies --json --to restored BASE", "restore POISON BASE", "restore copies --task POISON BASE"}},
