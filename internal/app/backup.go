@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -39,14 +38,6 @@ func (s *system) house() string {
 		return s.store.BaseDir
 	}
 	return s.opt.BaseDir // as atBase found it
-}
-
-// plansDir is where the histories of planning lie, "" where with their runs.
-func (s *system) plansDir() string {
-	if f := planning.HistoryFile(s.house(), s.cfg.Planning.History.Directory, "x"); filepath.IsAbs(f) {
-		return filepath.Dir(f)
-	}
-	return ""
 }
 
 // backupScope is that of the marks of what is known of the backups in backup.dir.
@@ -102,7 +93,7 @@ func (s *system) makeBackup(ctx context.Context, place string, progress func(uni
 		return backup.Report{}, &ConfigError{err}
 	}
 	own := place == "" || place == s.cfg.Backup.Dir
-	src := backup.Source{Base: s.house(), Plans: s.plansDir(), FS: s.fs, Keep: s.cfg.Backup.Generations, Progress: progress}
+	src := backup.Source{Base: s.house(), Plans: planning.HistoryDir(s.house(), s.cfg.Planning.History.Directory), FS: s.fs, Keep: s.cfg.Backup.Generations, Progress: progress}
 	if own && s.store != nil {
 		h, err := s.backupHealth(ctx)
 		if err != nil {
@@ -131,7 +122,7 @@ func (s *system) verifyLast(ctx context.Context) error {
 	if err != nil {
 		return &ConfigError{err}
 	}
-	g, err := r.Find(ctx, 0)
+	g, err := r.Latest(ctx)
 	if err == nil {
 		var done backup.Restored
 		if done, err = r.Test(ctx, g, s.house(), s.fs); err == nil && done.Check.Left > 0 {
@@ -266,7 +257,7 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 	if err != nil {
 		return done, "", "", &ConfigError{err}
 	}
-	done, err = r.Restore(ctx, g, backup.Target{Dir: base, Plans: s.plansDir(), Run: o.Run, Force: o.Force, FS: s.fs, Progress: progress})
+	done, err = r.Restore(ctx, g, backup.Target{Dir: base, Plans: planning.HistoryDir(base, s.cfg.Planning.History.Directory), Run: o.Run, Force: o.Force, FS: s.fs, Progress: progress})
 	if err == nil && done.Run != "" && !done.Same { // its row
 		if err = s.open(ctx); err == nil {
 			err = s.store.Close()

@@ -80,6 +80,13 @@ func TestNightlyBackup(t *testing.T) {
 	if health, err = d.backupHealth(t.Context()); err != nil || health.Damage != "" || health.Verified.Before(health.Made) {
 		t.Errorf("the night after: %+v, %v", health, err)
 	}
+	last := generations()
+	raw, err := os.ReadFile(last[len(last)-1])
+	h.must(err)
+	h.must(os.WriteFile(last[len(last)-1], raw[1:], 0o600)) // the one before it is whole
+	if err = d.verifyLast(t.Context()); !backup.IsDamage(err) {
+		t.Errorf("of a damaged manifest: %v", err)
+	}
 	h.must(os.RemoveAll(to))
 	h.must(os.WriteFile(to, nil, 0o600))
 	now = now.AddDate(0, 0, 1)

@@ -38,7 +38,15 @@ func smtpServer(t *testing.T) (addr *net.TCPAddr, mails func() []string) {
 			switch verb, _, _ := strings.Cut(strings.ToUpper(in.Text()), " "); verb {
 			case "EHLO":
 				say("250-mail.example")
-				say("250 8BITMIME")
+				say("250 AUTH LOGIN")
+			case "AUTH": // as Exchange asks
+				for _, asked := range []string{"VXNlcm5hbWU6", "UGFzc3dvcmQ6"} {
+					say("334 " + asked)
+					if in.Scan() {
+						data += in.Text() + "\n"
+					}
+				}
+				say("235 fine")
 			case "DATA":
 				say("354 go on")
 				for in.Scan() && in.Text() != "." {
@@ -104,6 +112,19 @@ func TestMailBySMTP(t *testing.T) {
 	}
 	if strings.Contains(all[0], "\x1b") {
 		t.Errorf("%q", all[0])
+	}
+}
+
+// Where a server offers no other way, it is logged in by AUTH LOGIN.
+func TestMailLogsIn(t *testing.T) {
+	t.Parallel()
+	addr, mails := smtpServer(t)
+	c := config.Mail{To: []string{"ops@example.com"}, SMTPHost: addr.IP.String(), SMTPPort: addr.Port, SMTPTLS: "none", SMTPUser: "tori", SMTPPassword: "password-of-mail"}
+	if err := bySMTP(t.Context(), c, "tori@example.com", []byte("Subject: x\r\n\r\ny\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := mails(); len(got) != 1 || !strings.HasPrefix(got[0], "dG9yaQ==\ncGFzc3dvcmQtb2YtbWFpbA==\nMAIL FROM:<tori@example.com>") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"path/filepath"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/search"
@@ -13,11 +12,7 @@ import (
 
 // searchOptions are where tori search looks.
 func (s *system) searchOptions(base string) search.Options {
-	o := search.Options{BaseDir: base}
-	if file := planning.HistoryFile(base, s.cfg.Planning.History.Directory, "x"); filepath.IsAbs(file) {
-		o.Plans = filepath.Dir(file)
-	}
-	return o
+	return search.Options{BaseDir: base, Plans: planning.HistoryDir(base, s.cfg.Planning.History.Directory)}
 }
 
 // searchable keeps search.db, where there is one, in line with the runs of a store.

@@ -93,7 +93,7 @@ type Manifest struct {
 	MadeAt    contextstore.Time `json:"made_at"`
 	House     string            `json:"house"` // which base directory it is of
 	Encrypted bool              `json:"encrypted"`
-	Whose     string            `json:"whose,omitempty"` // hash of the recipients: for others everything is written anew
+	Whose     string            `json:"whose,omitempty"` // hash of the recipients and the own key: for others everything is written anew
 	Runs      int64             `json:"runs"`
 	Sessions  int64             `json:"sessions"`
 	Bytes     int64             `json:"bytes"`       // of the files, as they lie in the base directory
@@ -179,7 +179,20 @@ func (r *Repository) load(ctx context.Context, g *Generation) error {
 	return nil
 }
 
-// Find is the generation of a number, the latest for 0, as long as it can be read.
+// Latest is the generation of the highest number; its error is also that it cannot be read.
+func (r *Repository) Latest(ctx context.Context) (Generation, error) {
+	all, err := r.Generations(ctx)
+	if err != nil {
+		return Generation{}, err
+	}
+	if len(all) == 0 {
+		return Generation{}, i18n.E("backup.none", r.Place())
+	}
+	g := all[len(all)-1]
+	return g, g.Err
+}
+
+// Find is the generation of a number, for 0 the latest that can be read.
 func (r *Repository) Find(ctx context.Context, number int) (Generation, error) {
 	all, err := r.Generations(ctx)
 	if err != nil {

@@ -501,6 +501,9 @@ func TestRefusals(t *testing.T) {
 	}
 	extra := h.run(task.Completed)
 	must(t, h.store.Close())
+	for _, end := range []string{"", "-wal", "-shm"} {
+		h.write("search.db"+end, "of the runs that were there")
+	}
 	if _, err := r.Restore(t.Context(), g, Target{Dir: h.base}); err == nil || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("over something newer: %v", err)
 	}
@@ -513,6 +516,11 @@ func TestRefusals(t *testing.T) {
 	clean(t, h.base)
 	if !exists(filepath.Join(done.Aside, "completed", extra, "messages.jsonl")) || !exists(filepath.Join(done.Aside, "house.db")) {
 		t.Errorf("what was there is not in %q", done.Aside)
+	}
+	for _, name := range []string{"search.db", "search.db-wal", "search.db-shm"} {
+		if exists(filepath.Join(h.base, name)) || !exists(filepath.Join(done.Aside, name)) {
+			t.Errorf("%s, which is of the runs that were there, stayed", name)
+		}
 	}
 }
 
@@ -576,6 +584,29 @@ func TestPlansElsewhere(t *testing.T) {
 	restore(t, r, 0, Target{Dir: two, Plans: plans})
 	if !exists(filepath.Join(one, "completed", id, "planning", id+".jsonl")) || exists(filepath.Join(two, "completed", id, "planning", id+".jsonl")) || !exists(filepath.Join(plans, id+".jsonl")) {
 		t.Error("the history is not where it should be")
+	}
+
+	// One that is there stays in force without Force, and is moved aside with it.
+	for _, run := range []string{"", id} {
+		for _, old := range []string{".jsonl", ".jsonl.gz"} {
+			for _, force := range []bool{false, true} {
+				dir, plans := t.TempDir(), t.TempDir()
+				must(t, os.WriteFile(filepath.Join(plans, id+old), []byte("old\n"), 0o600))
+				done := restore(t, r, 0, Target{Dir: dir, Plans: plans, Run: run, Force: force})
+				got, err := os.ReadFile(filepath.Join(plans, id+".jsonl"))
+				switch {
+				case force:
+					aside, _ := filepath.Glob(filepath.Join(dir, asidePrefix+"*", "planning", id+old))
+					if string(got) != "{}\n" || err != nil || len(aside) != 1 || old != ".jsonl" && exists(filepath.Join(plans, id+old)) {
+						t.Errorf("%q %s: %q, %v, aside %q", run, old, got, err, aside)
+					} else if was, err := os.ReadFile(aside[0]); string(was) != "old\n" || err != nil || done.Aside == "" {
+						t.Errorf("%q %s aside (%q): %q, %v", run, old, done.Aside, was, err)
+					}
+				case string(got) == "{}\n" || !exists(filepath.Join(plans, id+old)) || done.Aside != "":
+					t.Errorf("%q %s without force: %q, aside %q", run, old, got, done.Aside)
+				}
+			}
+		}
 	}
 }
 
@@ -711,6 +742,51 @@ func TestOtherRecipients(t *testing.T) {
 	}
 }
 
+// What cannot be read while the recipients change is written for the new ones too, from the
+// generation before; and another key of the base directory's own has everything written anew.
+func TestOtherRecipientsOfWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	h, place := newHouse(t, 2), t.TempDir()
+	h.backup(repo(t, Options{Place: place}), Source{})
+	want := listing(t, h.base)
+	must(t, h.store.Close())
+	must(t, os.WriteFile(filepath.Join(h.base, "house.db"), []byte(strings.Repeat("no database ", 999)), 0o600))
+	key, err := age.GenerateX25519Identity()
+	must(t, err)
+	secret := filepath.Join(t.TempDir(), "key.txt")
+	must(t, os.WriteFile(secret, []byte(key.String()+"\n"), 0o600))
+	o := Options{Place: place, Recipients: []string{key.Recipient().String()}, Identity: secret}
+	rep, err := repo(t, o).Make(t.Context(), Source{Base: h.base})
+	if err != nil || rep.Manifest.Failed != 1 || !rep.Encrypted {
+		t.Fatalf("%+v, %v", rep.Manifest, err)
+	}
+	r := repo(t, o)
+	must(t, r.each(t.Context(), rep.Generation, func(u unit) error {
+		for _, c := range u.Chunks {
+			if raw, err := r.raw(t.Context(), c); err != nil || !strings.HasPrefix(string(raw), ageHeader) {
+				t.Errorf("%s is not encrypted: %v", u.Path, err)
+			}
+		}
+		return nil
+	}))
+	dir := t.TempDir()
+	restore(t, r, 2, Target{Dir: dir})
+	same(t, "restored", listing(t, dir), want)
+	clean(t, dir)
+
+	id, err := readIdentity(h.base)
+	must(t, err)
+	h.write(identityFile, fmt.Sprintf(`{"house":%q}`, id.House))
+	next, err := repo(t, o).Make(t.Context(), Source{Base: h.base}) // which can read what was written for the key that is given
+	must(t, err)
+	o.Identity = ""
+	r = repo(t, o)
+	must(t, r.Know(h.base))
+	if _, err := r.Test(t.Context(), next.Generation, t.TempDir(), nil); err != nil {
+		t.Errorf("with the new key of the base directory: %v", err)
+	}
+}
+
 // A base directory that lost its key writes everything anew, and removes nothing that it cannot
 // read the lists of until those have gone.
 func TestALostKey(t *testing.T) {
@@ -741,5 +817,89 @@ func TestALostKey(t *testing.T) {
 	must(t, r.Know(h.base))
 	if found, err = r.Verify(t.Context(), nil); err != nil || len(found) != 2 || found[0].Why != nil || found[1].Why != nil {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// A generation that is damaged takes the place of none that is whole, and the latest is not taken
+// for whole because an older one is.
+func TestDamagedGenerationsDoNotCount(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, 1)
+	r := repo(t, Options{Place: t.TempDir()})
+	want := listing(t, h.base)
+	h.backup(r, Source{Keep: 2})
+	bad := h.backup(r, Source{Keep: 2})
+	must(t, os.WriteFile(filepath.Join(r.Place(), bad.Name), []byte("{"), 0o600))
+	if g, err := r.Find(t.Context(), 0); err != nil || g.Number != 1 {
+		t.Errorf("to restore: %d, %v", g.Number, err)
+	}
+	if g, err := r.Latest(t.Context()); g.Number != 2 || !IsDamage(err) {
+		t.Errorf("the latest: %d, %v", g.Number, err)
+	}
+	for _, left := range [][]int{{1, 2, 3}, {3, 4}} {
+		rep, err := r.Make(t.Context(), Source{Base: h.base, Keep: 2})
+		must(t, err)
+		all, err := r.Generations(t.Context())
+		must(t, err)
+		var have []int
+		for _, g := range all {
+			have = append(have, g.Number)
+		}
+		if !slices.Equal(have, left) {
+			t.Fatalf("after generation %d: %v, not %v", rep.Number, have, left)
+		}
+		dir := t.TempDir()
+		restore(t, r, left[0], Target{Dir: dir})
+		same(t, "the oldest", listing(t, dir), want)
+	}
+	if g, err := r.Latest(t.Context()); g.Number != 4 || err != nil {
+		t.Errorf("the latest: %d, %v", g.Number, err)
+	}
+}
+
+// A run whose files come and go while they are listed is never taken for one that was removed, and
+// a database that cannot be copied not for one that never was.
+func TestNothingIsLeftOutInSilence(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, 1)
+	r := repo(t, Options{Place: t.TempDir()})
+	m := &maker{Repository: r, Source: Source{Base: h.base, FS: &disk.FS{}}, report: &Report{}, tmp: filepath.Join(h.base, tmpDir)}
+	run := first0(t, filepath.Join(h.base, "completed"))
+	for i := range 200 {
+		must(t, os.WriteFile(filepath.Join(run, fmt.Sprintf("x%03d", i)), nil, 0o600))
+	}
+	stop, stopped := make(chan struct{}), make(chan error)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			name := filepath.Join(run, fmt.Sprintf("x%03d", i%200))
+			err := errors.Join(os.Remove(name), os.WriteFile(name, nil, 0o600))
+			if err != nil {
+				<-stop
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for range 50 {
+		if _, err := m.pack(t.Context(), "completed/"+filepath.Base(run), unit{}); err != nil && !errors.Is(err, errChanged) || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("of a run that is there: %v", err)
+		}
+		if _, err := m.parts(run); errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("of its files: %v", err)
+		}
+	}
+	close(stop)
+	must(t, <-stopped)
+	if _, err := m.pack(t.Context(), "completed/none", unit{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of none: %v", err)
+	}
+	if _, err := m.pack(t.Context(), contextstore.HouseDBFile, unit{}); err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errChanged) {
+		t.Errorf("without a directory for the copy: %v", err)
 	}
 }

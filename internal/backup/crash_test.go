@@ -101,7 +101,9 @@ func TestRestoreCutShort(t *testing.T) {
 	h.write("mcp/pins.json", "{}\n")
 	h.write("sessions/terminal%3Ax/messages.jsonl", `{"seq":1,"role":"user","content":"hello","timestamp":"2024-01-01T00:00:00.000000Z"}`+"\n")
 	r := repo(t, Options{Place: t.TempDir()})
-	rep := h.backup(r, Source{})
+	planned := filepath.Base(first0(t, filepath.Join(h.base, "completed"))) + ".jsonl"
+	h.write("plans/"+planned, "{}\n")
+	rep := h.backup(r, Source{Plans: filepath.Join(h.base, "plans")})
 	want := listing(t, h.base)
 	other := newHouse(t, 1)
 	there := listing(t, other.base)
@@ -128,7 +130,11 @@ func TestRestoreCutShort(t *testing.T) {
 			if c.full {
 				f = &disk.FS{Before: from(at, stop)}
 			}
-			target := Target{Dir: dir, FS: f, Force: c.force}
+			plans := t.TempDir()
+			if c.force {
+				must(t, os.WriteFile(filepath.Join(plans, planned+".gz"), []byte("old"), 0o600))
+			}
+			target := Target{Dir: dir, Plans: plans, FS: f, Force: c.force}
 			_, err := r.Restore(t.Context(), rep.Generation, target)
 			if stop.Calls() < at {
 				must(t, err)
@@ -152,6 +158,15 @@ func TestRestoreCutShort(t *testing.T) {
 				}
 			}
 			same(t, stop.Hit().Path, listing(t, dir), want)
+			if plan, err := os.ReadFile(filepath.Join(plans, planned)); string(plan) != "{}\n" {
+				t.Fatalf("%+v, call %d (%+v): the history of planning is %q, %v", c, at, stop.Hit(), plan, err)
+			}
+			if c.force {
+				aside, _ := filepath.Glob(filepath.Join(dir, asidePrefix+"*", plansDir, planned+".gz"))
+				if len(aside) != 1 || exists(filepath.Join(plans, planned+".gz")) {
+					t.Fatalf("%+v, call %d (%+v): the history that was there is in %q", c, at, stop.Hit(), aside)
+				}
+			}
 			if at%10 == 0 {
 				clean(t, dir)
 				if aside, _ := filepath.Glob(filepath.Join(dir, asidePrefix+"*", "completed", "*", "metadata.json")); c.force && len(aside) == 0 {

@@ -146,6 +146,9 @@ func (m *maker) make(ctx context.Context) error {
 		return i18n.E("backup.other_house", m.Place(), m.Base)
 	}
 	now := Manifest{Format: Format, Number: number + 1, MadeAt: contextstore.Time{Time: m.now().UTC()}, House: id.House, Encrypted: len(m.to) > 0, Whose: m.whose}
+	if m.whose != "" {
+		now.Whose = hash([]byte(m.whose + m.own))
+	}
 	m.Fresh = m.Fresh || last.Name != "" && last.Whose != now.Whose
 	m.first = map[string]result{}
 	for _, path := range files {
@@ -291,6 +294,15 @@ func (m *maker) shard(ctx context.Context, shard int, last Generation, now *Mani
 			if u = was[path]; u.Path == "" {
 				continue
 			}
+			if m.Fresh {
+				u.Chunks, err = m.again(ctx, u.Chunks)
+				if locked := (*LockedError)(nil); errors.As(err, &locked) || IsDamage(err) {
+					continue // it cannot be brought back
+				}
+				if err != nil {
+					return nil, err
+				}
+			}
 		}
 		now.Bytes += u.Bytes
 		switch {
@@ -312,6 +324,21 @@ func (m *maker) shard(ctx context.Context, shard int, last Generation, now *Mani
 	return list, cut.flush()
 }
 
+// again stores chunks of the generation before anew, for those who are to read this one.
+func (m *maker) again(ctx context.Context, was []chunk) (all []chunk, err error) {
+	for _, c := range was {
+		piece, err := m.get(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if c, err = m.put(ctx, piece, nil); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
 // putError is an error of the place of the backups, not of what is copied.
 type putError struct{ error }
 
@@ -328,12 +355,19 @@ func (m *maker) put(ctx context.Context, piece []byte, had map[string]chunk) (ch
 }
 
 // prune removes the generations that are too many, the oldest first, and then what none of the
-// others needs. That is told from their lists: while one of them cannot be read, nothing is removed.
+// others needs. One that is damaged does not count, and goes once it is older than all that stay.
+// That is told from their lists: while one of them cannot be read, nothing is removed.
 func (m *maker) prune(ctx context.Context, all []Generation) error {
-	if m.Keep == 0 || len(all) <= m.Keep {
+	stay, whole := len(all), 0 // where those that stay begin
+	for stay > 0 && whole < m.Keep {
+		if stay--; all[stay].Err == nil {
+			whole++
+		}
+	}
+	if m.Keep == 0 || stay == 0 || whole < m.Keep {
 		return nil
 	}
-	gone := all[:len(all)-m.Keep]
+	gone := all[:stay]
 	for _, g := range gone {
 		if err := m.place.Remove(ctx, g.Name); err != nil {
 			return err

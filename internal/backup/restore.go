@@ -13,14 +13,13 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/contextstore/fsck"
 	"toritsugi/internal/contextstore/index"
 	"toritsugi/internal/contextstore/jsonl"
+	"toritsugi/internal/contextstore/search"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
@@ -132,7 +131,7 @@ func (x *restorer) restoreAll(ctx context.Context) error {
 		return err
 	}
 	c := commit{Generation: x.g.Name}
-	if len(there) > 0 {
+	if x.Force {
 		c.Aside, c.Away = asidePrefix+x.now().UTC().Format(asideTime), there
 	}
 	if err := x.note(filepath.Join(x.Dir, contextstore.RestoreCommit), c); err != nil {
@@ -152,11 +151,11 @@ func (x *restorer) note(path string, v any) error {
 
 // hasRoom refuses to begin what cannot be ended.
 func (x *restorer) hasRoom(dir string) error {
-	var st unix.Statfs_t
-	if unix.Statfs(dir, &st) != nil || st.Blocks == 0 {
+	free, err := contextstore.FreeSpace(dir)
+	if err != nil {
 		return nil // it is found out by writing
 	}
-	if free := st.Bavail * uint64(st.Bsize); free < uint64(x.g.Bytes)+reserve { //nolint:gosec // neither is negative
+	if free < uint64(x.g.Bytes)+reserve { //nolint:gosec // it is not negative
 		return i18n.E("backup.no_room", dir, free>>20, (x.g.Bytes+reserve)>>20)
 	}
 	return nil
@@ -184,7 +183,7 @@ func lockBase(ctx context.Context, dir string) (release func(), err error) {
 // tops are the names in a base directory that a restore fills or moves aside.
 func tops() []string {
 	all := append([]string{}, contextstore.StatusDirs...)
-	all = append(all, sessionsDir, index.UnindexedDir, identityFile)
+	all = append(all, sessionsDir, index.UnindexedDir, identityFile, search.File, search.File+"-wal", search.File+"-shm")
 	for _, f := range files {
 		if !strings.HasPrefix(f, sessionsDir) {
 			all = append(all, f)
@@ -338,7 +337,10 @@ type commit struct {
 
 // move gives what was put together its place. It may be done again from any point.
 func (x *restorer) move(c commit) error {
-	staged, aside := filepath.Join(x.Dir, restoreDir), filepath.Join(x.Dir, c.Aside)
+	staged, aside := filepath.Join(x.Dir, restoreDir), ""
+	if c.Aside != "" {
+		aside = filepath.Join(x.Dir, c.Aside)
+	}
 	for _, name := range c.Away {
 		from, to := filepath.Join(x.Dir, name), filepath.Join(aside, name)
 		if exists(to) || !exists(from) {
@@ -351,7 +353,7 @@ func (x *restorer) move(c commit) error {
 			return err
 		}
 	}
-	if err := x.movePlans(staged); err != nil {
+	if err := x.movePlans(staged, aside); err != nil {
 		return err
 	}
 	for _, name := range tops() {
@@ -369,7 +371,7 @@ func (x *restorer) move(c commit) error {
 			return err
 		}
 	}
-	if len(c.Away) > 0 {
+	if aside != "" && exists(aside) {
 		x.done.Aside = aside
 	}
 	// What is half removed must not look as if all of it were still to be moved.
@@ -388,34 +390,72 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// movePlans puts the histories of planning where the settings have them.
-func (x *restorer) movePlans(staged string) error {
+// movePlans puts the histories of planning where the settings have them. One that is there stays in
+// force, unless a directory is given for it. It may be done again from any point.
+func (x *restorer) movePlans(staged, aside string) error {
 	if x.Plans == "" {
 		return nil
 	}
 	return contextstore.Walk(staged, []string{contextstore.DirCompleted}, func(dir string) error {
-		for _, end := range []string{".jsonl", ".jsonl.gz"} {
-			name := filepath.Base(dir) + end
+		plain := filepath.Base(dir) + ".jsonl"
+		for _, name := range []string{plain, plain + ".gz"} {
 			from, to := filepath.Join(dir, plansDir, name), filepath.Join(x.Plans, name)
-			st, err := os.Lstat(from)
-			if errors.Is(err, fs.ErrNotExist) || err == nil && exists(to) {
+			if !exists(from) || aside == "" && (exists(filepath.Join(x.Plans, plain)) || exists(filepath.Join(x.Plans, plain+".gz"))) {
 				continue
 			}
-			if err == nil {
-				err = x.FS.MkdirAll(x.Plans)
+			if name == plain { // the other one, if it is there too, is of a compression that was cut short
+				if err := x.FS.Remove(from + ".gz"); err != nil {
+					return err
+				}
 			}
-			if err == nil {
-				err = x.FS.Write(to, func(w io.Writer) error { return copyFile(w, from, st.Size()) })
+			if aside != "" {
+				if err := x.clearPlans(plain, name, filepath.Join(aside, plansDir)); err != nil {
+					return err
+				}
 			}
-			if err == nil {
-				err = x.FS.Remove(from)
+			if err := x.copy(to, from); err != nil {
+				return err
 			}
-			if err != nil {
+			if err := x.FS.Remove(from); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// clearPlans copies what there is of a history of planning to a directory, and removes it but for
+// what lies under a name that is written next. It goes by copies: the two may be of different disks.
+func (x *restorer) clearPlans(plain, next, aside string) error {
+	for _, name := range []string{plain, plain + ".gz"} {
+		was, to := filepath.Join(x.Plans, name), filepath.Join(aside, name)
+		if !exists(was) {
+			continue
+		}
+		if !exists(to) {
+			if err := x.copy(to, was); err != nil {
+				return err
+			}
+		}
+		if name != next {
+			if err := x.FS.Remove(was); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copy copies a file, durably.
+func (x *restorer) copy(to, from string) error {
+	st, err := os.Lstat(from)
+	if err == nil {
+		err = x.FS.MkdirAll(filepath.Dir(to))
+	}
+	if err == nil {
+		err = x.FS.Write(to, func(w io.Writer) error { return copyFile(w, from, st.Size()) })
+	}
+	return err
 }
 
 // resume ends what an earlier call had noted down, and reports that it did.
@@ -496,8 +536,11 @@ func (x *restorer) restoreRun(ctx context.Context) error {
 	if err := x.FS.Replace(mark, nil, true); err != nil {
 		return err
 	}
+	aside := ""
+	if x.Force {
+		aside = filepath.Join(x.Dir, asidePrefix+id+"-"+x.now().UTC().Format(asideTime))
+	}
 	if there != "" {
-		aside := filepath.Join(x.Dir, asidePrefix+id+"-"+x.now().UTC().Format(asideTime))
 		if err := x.FS.MkdirAll(aside); err != nil {
 			return err
 		}
@@ -506,8 +549,11 @@ func (x *restorer) restoreRun(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := x.movePlans(staged); err != nil {
+	if err := x.movePlans(staged, aside); err != nil {
 		return err
+	}
+	if there == "" && aside != "" && exists(aside) {
+		x.done.Aside = aside
 	}
 	if err := x.FS.Rename(filepath.Join(staged, contextstore.DirCompleted, id), to); err != nil {
 		return err

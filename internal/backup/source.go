@@ -61,6 +61,9 @@ func (m *maker) parts(dir string) (all []part, err error) {
 			return err
 		}
 		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return errChanged // as retention does
+		}
 		if err != nil {
 			return err
 		}
@@ -140,8 +143,10 @@ func (m *maker) pack(ctx context.Context, path string, was unit) (unit, error) {
 	abs := filepath.Join(m.Base, filepath.FromSlash(path))
 	for range tries {
 		u, err := m.packOnce(ctx, path, abs, was)
-		if errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*putError)) && exists(abs) {
-			err = errChanged // a file of it went, as retention compresses them, and not the unit
+		if errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*putError)) {
+			if _, gone := os.Lstat(abs); !errors.Is(gone, fs.ErrNotExist) {
+				err = errChanged // a file of it went, as retention compresses them, and not the unit
+			}
 		}
 		if !errors.Is(err, errChanged) {
 			return u, err
@@ -218,6 +223,9 @@ func (m *maker) packOnce(ctx context.Context, path, abs string, was unit) (unit,
 func (m *maker) snapshot(ctx context.Context, path string, w io.Writer) error {
 	to := filepath.Join(m.tmp, filepath.Base(path))
 	if err := database.Snapshot(ctx, path, to); err != nil {
+		if errors.Is(err, fs.ErrNotExist) && exists(path) { // what is missing is not the database
+			return fmt.Errorf("copy %s: %v", path, err) //nolint:errorlint // nobody is to take it for gone
+		}
 		return fmt.Errorf("copy %s: %w", path, err)
 	}
 	st, err := os.Stat(to)

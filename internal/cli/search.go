@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -63,12 +62,4 @@ func (p place) searching(c *console, base string, who contextstore.Viewer) (o op
 	o = ops.SearchOptions{Width: width(c.out), Lang: c.lang, Viewer: who, Plans: p.plans(c, base), Note: func(s string) { _, _ = fmt.Fprintln(c.err, s) }}
 	o.Progress, done = c.progress()
 	return o, done
-}
-
-// plans is planning.history.directory, absolute; "" where the histories lie in their contexts.
-func (p place) plans(c *console, base string) string {
-	if file := p.history(c, base, "x"); filepath.IsAbs(file) {
-		return filepath.Dir(file)
-	}
-	return ""
 }

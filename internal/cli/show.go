@@ -96,17 +96,27 @@ func (s showCmd) similar(c *console, base string, who contextstore.Viewer, v con
 	return nil
 }
 
-// history is where the planning history of a run lies. A configuration that
-// cannot be read is no reason not to look where it lies by default.
-func (p place) history(c *console, base, uuid string) string {
-	directory := ""
+// histories are where planning.history.directory says, for a base directory: its absolute path and
+// the setting. A configuration that cannot be read is no reason not to look where they lie by default.
+func (p place) histories(c *console, base string) (whole, directory string) {
 	if cfg, err := app.LoadConfig(p.Config, c.getenv); err == nil {
 		directory = cfg.Planning.History.Directory
 	}
 	if whole, err := filepath.Abs(base); err == nil {
 		base = whole
 	}
-	return planning.HistoryFile(base, directory, uuid)
+	return base, directory
+}
+
+// history is where the planning history of a run lies.
+func (p place) history(c *console, base, uuid string) string {
+	whole, directory := p.histories(c, base)
+	return planning.HistoryFile(whole, directory, uuid)
+}
+
+// plans is planning.history.directory, absolute; "" where the histories lie in their contexts.
+func (p place) plans(c *console, base string) string {
+	return planning.HistoryDir(p.histories(c, base))
 }
 
 // width is the columns of the terminal that w is, or plenty where it is none.

@@ -25,7 +25,7 @@ func (s *Store) Alerts(ctx context.Context) ([]Alert, error) { return s.houseDB.
 // Alerts is Store.Alerts.
 func (d *HouseDB) Alerts(ctx context.Context) (all []Alert, err error) {
 	err = d.use(ctx, func(h *database.Handles) error {
-		all, err = readRows(ctx, h.R, func(rows *sql.Rows) (a Alert, err error) {
+		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (a Alert, err error) {
 			var begun string
 			var ended sql.NullString
 			if err = rows.Scan(&a.Name, &a.About, &a.Text, &begun, &a.Told, &ended); err == nil {
@@ -77,7 +77,7 @@ type GivenUp struct {
 // GivenUpSince tells of which channels events were given up since a time.
 func (s *Store) GivenUpSince(ctx context.Context, since time.Time) (all []GivenUp, err error) {
 	err = s.houseDB.use(ctx, func(h *database.Handles) error {
-		all, err = readRows(ctx, h.R, func(rows *sql.Rows) (g GivenUp, err error) {
+		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (g GivenUp, err error) {
 			return g, rows.Scan(&g.Channel, &g.Events, &g.Last, new(int64)) // SQLite takes the id from the row of the maximum
 		}, `SELECT channel, count(*), id, max(seq) FROM inbox INDEXED BY idx_inbox_failed WHERE failed<>'' AND done_at>=? GROUP BY channel`, Time{Time: since.UTC()}.String())
 		return err

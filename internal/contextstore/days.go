@@ -393,7 +393,7 @@ func (d *HouseDB) NearLimits(ctx context.Context, l DayLimits, share float64, no
 			user  string
 			taken Amount
 		}
-		users, err := readRows(ctx, h.R, func(rows *sql.Rows) (u use, err error) {
+		users, err := database.Read(ctx, h.R, func(rows *sql.Rows) (u use, err error) {
 			p := u.taken.Parts()
 			return u, rows.Scan(&u.user, p[0], p[1], p[2], p[3])
 		}, `SELECT user, turns, tokens, cost_micro_usd, active_ms FROM day_budgets WHERE day=? ORDER BY user`, DayOf(now))
@@ -425,20 +425,9 @@ func lastKept(now time.Time) string { return DayOf(now.AddDate(0, 0, -keepDays))
 // paused keeps what was settled of it, however long that lasts.
 func (s *Store) forgetRuns(ctx context.Context) error {
 	var old []string
-	err := s.houseDB.file.Use(func(h *database.Handles) error {
-		rows, err := h.R.QueryContext(ctx, `SELECT uuid FROM day_runs WHERE day<?`, lastKept(s.Now()))
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var uuid string
-			if err := rows.Scan(&uuid); err != nil {
-				return err
-			}
-			old = append(old, uuid)
-		}
-		return rows.Err()
+	err := s.houseDB.file.Use(func(h *database.Handles) (err error) {
+		old, err = database.Read(ctx, h.R, database.Text, `SELECT uuid FROM day_runs WHERE day<?`, lastKept(s.Now()))
+		return err
 	})
 	for _, uuid := range old {
 		if v, verr := s.View(uuid); !errors.Is(verr, ErrNotFound) && (verr != nil || !v.Status().Final()) {

@@ -63,24 +63,15 @@ func (s *Store) ChangeInbox(ctx context.Context, add []Incoming, settle []Settle
 // WaitingInbox returns what waits in the inbox in the order in which it came, without the
 // bodies.
 func (s *Store) WaitingInbox(ctx context.Context) (all []Incoming, err error) {
-	err = s.houseDB.use(ctx, func(h *database.Handles) error {
-		rows, err := h.R.QueryContext(ctx, `SELECT seq, channel, id, queue, received_at FROM inbox WHERE done_at IS NULL ORDER BY seq`)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var e Incoming
+	err = s.houseDB.use(ctx, func(h *database.Handles) (err error) {
+		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (e Incoming, err error) {
 			var at string
-			if err := rows.Scan(&e.Seq, &e.Channel, &e.ID, &e.Queue, &at); err != nil {
-				return err
+			if err = rows.Scan(&e.Seq, &e.Channel, &e.ID, &e.Queue, &at); err == nil {
+				e.ReceivedAt.Time, err = time.Parse(time.RFC3339, at)
 			}
-			if e.ReceivedAt.Time, err = time.Parse(time.RFC3339, at); err != nil {
-				return err
-			}
-			all = append(all, e)
-		}
-		return rows.Err()
+			return e, err
+		}, `SELECT seq, channel, id, queue, received_at FROM inbox WHERE done_at IS NULL ORDER BY seq`)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the inbox: %w", err)

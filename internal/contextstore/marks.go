@@ -32,20 +32,9 @@ func (d *HouseDB) Mark(ctx context.Context, scope, name string) (value string, e
 
 // Marks returns the names under which something is kept in a scope, in their order.
 func (s *Store) Marks(ctx context.Context, scope string) (names []string, err error) {
-	err = s.houseDB.use(ctx, func(h *database.Handles) error {
-		rows, err := h.R.QueryContext(ctx, `SELECT name FROM marks WHERE scope=? ORDER BY name`, scope)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var name string
-			if err := rows.Scan(&name); err != nil {
-				return err
-			}
-			names = append(names, name)
-		}
-		return rows.Err()
+	err = s.houseDB.use(ctx, func(h *database.Handles) (err error) {
+		names, err = database.Read(ctx, h.R, database.Text, `SELECT name FROM marks WHERE scope=? ORDER BY name`, scope)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the marks of %s: %w", scope, err)

@@ -71,7 +71,7 @@ func (s *Store) Links(ctx context.Context) ([]Link, error) {
 
 func (d *HouseDB) links(ctx context.Context) (all []Link, err error) {
 	err = d.use(ctx, func(h *database.Handles) error {
-		all, err = readRows(ctx, h.R, func(rows *sql.Rows) (l Link, err error) {
+		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (l Link, err error) {
 			var at string
 			if err = rows.Scan(&l.Who, &l.Account, &at); err == nil {
 				l.At.Time, err = time.Parse(time.RFC3339, at)
@@ -109,23 +109,6 @@ func LinksAt(ctx context.Context, dir string) ([]Link, error) {
 	}
 	defer func() { _ = d.Close() }() // only read from
 	return d.links(ctx)
-}
-
-// readRows reads what a query finds.
-func readRows[T any](ctx context.Context, db *sql.DB, scan func(*sql.Rows) (T, error), text string, args ...any) (all []T, err error) {
-	rows, err := db.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, rows.Err()
 }
 
 // OfferLink has a code, known by its hash, link whoever says it to an account, once and until
@@ -248,7 +231,7 @@ func (s *Store) Unfollow(ctx context.Context, f Follower) error {
 // Followers lists the conversations that are told of runs.
 func (s *Store) Followers(ctx context.Context) (all []Follower, err error) {
 	err = s.houseDB.use(ctx, func(h *database.Handles) error {
-		all, err = readRows(ctx, h.R, func(rows *sql.Rows) (f Follower, err error) {
+		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (f Follower, err error) {
 			return f, rows.Scan(&f.UUID, &f.Session, &f.ReplyTo, &f.Language)
 		}, `SELECT uuid, session, reply_to, language FROM followers ORDER BY uuid, session`)
 		return err

@@ -22,6 +22,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/disk"
 )
 
@@ -275,22 +276,14 @@ func (a *Analyses) query(ctx context.Context, query string, args ...any) (all []
 	if err != nil || db == nil {
 		return nil, err
 	}
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, missing(err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var r Analysis
+	all, err = database.Read(ctx, db, func(rows *sql.Rows) (r Analysis, err error) {
 		var record string
 		var created int64
-		if err := rows.Scan(&r.ID, &r.Session, &r.User, &r.Title, &r.DataType, &record, &r.Source, &created); err != nil {
-			return nil, err
-		}
+		err = rows.Scan(&r.ID, &r.Session, &r.User, &r.Title, &r.DataType, &record, &r.Source, &created)
 		r.Record, r.Created = json.RawMessage(record), time.UnixMicro(created).UTC()
-		all = append(all, r)
-	}
-	return all, rows.Err()
+		return r, err
+	}, query, args...)
+	return all, missing(err)
 }
 
 // missing is nil for a file that was made and has no table yet: it holds no records.

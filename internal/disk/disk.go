@@ -326,51 +326,36 @@ func (f *FS) MkdirAll(path string) error {
 
 // SyncDir makes the entries of a directory durable.
 func (f *FS) SyncDir(path string) error {
-	if err := f.before(Op{Kind: Sync, Path: path, Dir: true}); err != nil {
-		return fmt.Errorf("sync directory %s: %w", path, err)
-	}
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	if f.Flush != nil {
-		err = f.Flush(d)
-	} else {
-		err = d.Sync()
-	}
+	err := f.syncAt("directory", path, true, (*os.File).Sync)
 	if err == nil {
 		f.trace(Event{Kind: SyncedDir, Path: path})
 	}
-	return errors.Join(err, d.Close())
+	return err
 }
 
 // SyncFile makes the content of a file durable that another library writes. It is in
 // no trace.
 func (f *FS) SyncFile(path string) error {
-	if err := f.before(Op{Kind: Sync, Path: path}); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	h, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.flush(h), h.Close())
+	return f.syncAt("file", path, false, func(h *os.File) error { return unix.Fdatasync(int(h.Fd())) })
 }
 
 // SyncAll makes everything durable that was written so far to the file system of a directory: for
 // many files that count for nothing until all of them are there. It is in no trace.
 func (f *FS) SyncAll(path string) error {
-	if err := f.before(Op{Kind: Sync, Path: path, Dir: true}); err != nil {
-		return fmt.Errorf("sync the file system of %s: %w", path, err)
+	return f.syncAt("the file system of", path, true, func(h *os.File) error { return unix.Syncfs(int(h.Fd())) })
+}
+
+// syncAt opens what lies at a path and syncs it.
+func (f *FS) syncAt(what, path string, dir bool, sync func(*os.File) error) error {
+	if err := f.before(Op{Kind: Sync, Path: path, Dir: dir}); err != nil {
+		return fmt.Errorf("sync %s %s: %w", what, path, err)
 	}
-	d, err := os.Open(path)
+	h, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	if f.Flush != nil {
-		err = f.Flush(d)
-	} else {
-		err = unix.Syncfs(int(d.Fd()))
+		sync = f.Flush
 	}
-	return errors.Join(err, d.Close())
+	return errors.Join(sync(h), h.Close())
 }

@@ -27,6 +27,14 @@ func HistoryFile(base, directory, uuid string) string {
 	return filepath.Join(base, directory, uuid+".jsonl")
 }
 
+// HistoryDir is where the histories of all runs lie, absolute; "" where each lies with its run.
+func HistoryDir(base, directory string) string {
+	if file := HistoryFile(base, directory, "x"); filepath.IsAbs(file) {
+		return filepath.Dir(file)
+	}
+	return ""
+}
+
 // HistoryOptions configure a History.
 type HistoryOptions struct {
 	File string           // HistoryFile's answer; an absolute one must be of this run alone

@@ -41,9 +41,9 @@ const (
 // its methods do nothing, and take no memory. It is used by one goroutine.
 type Span struct {
 	span   trace.Span
-	texts  bool
-	failed bool    // its error.type was set
-	phases *phases // of a run
+	mask   func(string) string // of what was written or said; nil where that is not to be seen
+	failed bool                // its error.type was set
+	phases *phases             // of a run
 }
 
 type tracerKey struct{}
@@ -113,7 +113,7 @@ func (t *Tracer) start(ctx context.Context, does, what string, opts ...trace.Spa
 	if !s.IsRecording() {
 		return ctx, nil // what is below it is not seen either
 	}
-	return ctx, &Span{span: s, texts: t.texts}
+	return ctx, &Span{span: s, mask: t.mask}
 }
 
 // Text sets an attribute; not what somebody wrote or a model said, which is Content's.
@@ -146,7 +146,7 @@ func (s *Span) Float(key string, value float64) {
 
 // ShowsContent reports whether what was written and said is to be seen
 // (telemetry.traces.content).
-func (s *Span) ShowsContent() bool { return s != nil && s.texts }
+func (s *Span) ShowsContent() bool { return s != nil && s.mask != nil }
 
 // maxContent is how much of one text is shown, in bytes.
 const maxContent = 32 << 10
@@ -157,6 +157,7 @@ func (s *Span) Content(key, value string) {
 	if !s.ShowsContent() || value == "" {
 		return
 	}
+	value = s.mask(value) // before it is cut: half a secret is known to nobody
 	if n := len(value); n > maxContent {
 		value = strings.ToValidUTF8(value[:maxContent], "") + fmt.Sprintf(" [%d more bytes]", n-maxContent)
 	}
@@ -186,7 +187,7 @@ func (s *Span) End(err error) {
 		if !s.failed {
 			s.Fail(class(err))
 		}
-		if s.texts && utf8.ValidString(err.Error()) {
+		if s.mask != nil && utf8.ValidString(err.Error()) {
 			s.span.SetStatus(codes.Error, err.Error())
 		}
 	}

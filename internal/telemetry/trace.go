@@ -36,7 +36,7 @@ type TraceOptions struct {
 type Tracer struct {
 	tracer   trace.Tracer
 	provider *sdk.TracerProvider
-	texts    bool
+	mask     func(string) string // of what was written or said; nil where that is not to be seen
 	out      *exporter
 	flush    time.Duration // flushTime
 }
@@ -62,7 +62,11 @@ func OpenTracer(o TraceOptions) (*Tracer, error) {
 	}
 	p := sdk.NewTracerProvider(sdk.WithResource(about), sdk.WithIDGenerator(ids{}), sdk.WithSampler(sampler),
 		sdk.WithSpanProcessor(ended{sdk.NewBatchSpanProcessor(out), out}))
-	return &Tracer{tracer: p.Tracer("toritsugi", trace.WithInstrumentationVersion(o.Version)), provider: p, texts: o.Content, out: out, flush: flushTime}, nil
+	t := &Tracer{tracer: p.Tracer("toritsugi", trace.WithInstrumentationVersion(o.Version)), provider: p, out: out, flush: flushTime}
+	if o.Content {
+		t.mask = o.Redact
+	}
+	return t, nil
 }
 
 // flushTime is how long the last spans may take to be sent.

@@ -54,7 +54,7 @@ func (s *Slack) request(ctx context.Context, at place, p channel.Post) error {
 	mine := partKey(at, key, 0)
 	if _, done := s.told(mine); !done {
 		if before, ok := s.told(latestKey(at, a.Job)); ok { // its buttons are bound to another hash
-			note := s.opt.Lang.T("slack.superseded", escape(clean(a.Title)))
+			note := s.opt.Lang.T("slack.superseded", Escape(clean(a.Title)))
 			if err := s.rewrite(ctx, at, before, part{text: note, blocks: sections(note)}, s.api.call); err != nil && code(err) != "message_not_found" {
 				return err
 			}
@@ -82,7 +82,7 @@ func (s *Slack) request(ctx context.Context, at place, p channel.Post) error {
 func (s *Slack) proposal(session string, a *channel.Approval, diff bool) part {
 	l := s.opt.Lang
 	var text []string
-	said := func(t string) string { return escape(clean(t)) }
+	said := func(t string) string { return Escape(clean(t)) }
 	title, files := "", 0
 	until := a.Expires.UTC().Format("2006-01-02 15:04 UTC")
 	for _, r := range a.Rows(l, func(time.Time) string { return until }) {
@@ -132,18 +132,18 @@ func (s *Slack) proposal(session string, a *channel.Approval, diff bool) part {
 
 // coded is a path or a command as code.
 func coded(s string) string {
-	return "`" + escape(strings.ReplaceAll(strings.ReplaceAll(clean(s), "`", "ˋ"), "\n", " ⏎ ")) + "`"
+	return "`" + Escape(strings.ReplaceAll(strings.ReplaceAll(clean(s), "`", "ˋ"), "\n", " ⏎ ")) + "`"
 }
 
 // moment is a time in the reader's time zone.
 func moment(unix int64, otherwise string) string {
-	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time}|%s>", unix, escape(otherwise))
+	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time}|%s>", unix, Escape(otherwise))
 }
 
 // decided puts what became of a request in its place.
 func (s *Slack) decided(ctx context.Context, at place, p channel.Post) error {
 	a := p.Approval
-	text := fmt.Sprintf("*%s*\n`%s`\n%s", strings.ReplaceAll(escape(clean(a.Title)), "*", ""), escape(clean(a.Job)), mrkdwn(p.Text))
+	text := fmt.Sprintf("*%s*\n`%s`\n%s", strings.ReplaceAll(Escape(clean(a.Title)), "*", ""), Escape(clean(a.Job)), mrkdwn(p.Text))
 	return s.replace(ctx, at, latestKey(at, p.Job), p, text, a.Approver, a.DecidedAt)
 }
 
@@ -167,9 +167,9 @@ func (s *Slack) replace(ctx context.Context, at place, key string, p channel.Pos
 		return s.saying(ctx, at, p.Key, parts(p.Text), old)
 	}
 	if by != "" {
-		who := escape(clean(by))
+		who := Escape(clean(by))
 		if user, here := strings.CutPrefix(by, string(channel.Slack)+":"); here {
-			who = "<@" + escape(clean(user)) + ">"
+			who = "<@" + Escape(clean(user)) + ">"
 		}
 		text += "\n" + who
 		if !when.IsZero() {

@@ -21,8 +21,8 @@ func clean(s string) string {
 
 var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// escape writes a text so that Slack shows it as it is: nobody is called by it.
-func escape(s string) string { return escapes.Replace(s) }
+// Escape writes a text so that Slack shows it as it is: nobody is called by it.
+func Escape(s string) string { return escapes.Replace(s) }
 
 var (
 	fenceLine = lazyregexp.New("^ {0,3}(```+|~~~+)([^`]*)$")
@@ -80,7 +80,7 @@ func block(lines []string) []string {
 		if strings.Contains(l, fence) {
 			l = strings.ReplaceAll(l, "``", "`\u200b`")
 		}
-		out = append(out, escape(l))
+		out = append(out, Escape(l))
 	}
 	return append(out, fence)
 }
@@ -162,7 +162,7 @@ const maxInline = 8 << 10
 // inline is the text of a line.
 func inline(s string) string {
 	if len(s) > maxInline {
-		return escape(strings.ReplaceAll(s, "``", "`\u200b`"))
+		return Escape(strings.ReplaceAll(s, "``", "`\u200b`"))
 	}
 	var out strings.Builder
 	last := func() rune { r, _ := utf8.DecodeLastRuneInString(out.String()); return r }
@@ -176,13 +176,13 @@ func inline(s string) string {
 		case '\\':
 			if len(s) > 1 && s[1] < utf8.RuneSelf && unicode.IsPunct(rune(s[1])) || len(s) > 1 && strings.IndexByte("`|~<>", s[1]) >= 0 {
 				apart(s[1:])
-				out.WriteString(escape(s[1:2]))
+				out.WriteString(Escape(s[1:2]))
 				s = s[2:]
 				continue
 			}
 		case 'h':
 			if address := bare().FindString(s); address != "" && !word(last()) {
-				out.WriteString(escape(address))
+				out.WriteString(Escape(address))
 				s = s[len(address):]
 				continue
 			}
@@ -196,7 +196,7 @@ func inline(s string) string {
 		}
 		apart(s)
 		_, n := utf8.DecodeRuneInString(s)
-		out.WriteString(escape(s[:n]))
+		out.WriteString(Escape(s[:n]))
 		s = s[n:]
 	}
 	return out.String()
@@ -225,7 +225,7 @@ func span(s string, before rune) (string, int) {
 			if code == "" {
 				return "", 0
 			}
-			return "`" + escape(strings.ReplaceAll(code, "`", "ˋ")) + "`", end + 2*len(m[0])
+			return "`" + Escape(strings.ReplaceAll(code, "`", "ˋ")) + "`", end + 2*len(m[0])
 		case s[0] == '<':
 			return link("", m[1]), len(m[0])
 		}
@@ -241,15 +241,15 @@ func link(text, address string) string {
 	if !anywhere().MatchString(address) {
 		address = strings.ReplaceAll(address, "``", "`\u200b`")
 		if text == "" || text == address {
-			return escape(address)
+			return Escape(address)
 		}
-		return inline(text) + " (" + escape(address) + ")"
+		return inline(text) + " (" + Escape(address) + ")"
 	}
 	address = strings.NewReplacer("|", "%7C", "<", "%3C", ">", "%3E", "`", "%60").Replace(address)
 	if text == "" {
-		return "<" + escape(address) + ">"
+		return "<" + Escape(address) + ">"
 	}
-	return "<" + escape(address) + "|" + escape(strings.Map(func(r rune) rune {
+	return "<" + Escape(address) + "|" + Escape(strings.Map(func(r rune) rune {
 		if r == '|' || r == '`' || r == '*' {
 			return -1
 		}

@@ -239,7 +239,7 @@ func (r receipt) command(ctx context.Context, b body) error {
 	if strings.TrimSpace(text) == "" {
 		text = "/help"
 	}
-	shown := escape(clean(r.s.opt.Mask(text)))
+	shown := Escape(clean(r.s.opt.Mask(text)))
 	at, key := place{channel: b.ChannelID}, r.e.ID+"/open"
 	err := r.s.say(ctx, at, key, []part{{text: "<@" + b.UserID + ">: " + short(shown, maxShown)}}, r.fromBefore())
 	if absent(err) {

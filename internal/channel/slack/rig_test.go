@@ -239,7 +239,7 @@ func TestConformance(t *testing.T) {
 	channeltest.Conformance(t, synctest.Test, func(t *testing.T, h *channeltest.Handler) channeltest.Fixture {
 		r := newRig(t, h, nil)
 		return channeltest.Fixture{Channel: r.s, Session: session,
-			Say: func(text string) { r.says(in(fmt.Sprintf("1700000001.%06d", r.n), escape(text))) },
+			Say: func(text string) { r.says(in(fmt.Sprintf("1700000001.%06d", r.n), Escape(text))) },
 			Decide: func(grant bool) {
 				action := "deny"
 				if grant {

@@ -185,19 +185,10 @@ func listSQL(w *where) string {
 
 // rowsOf runs a query that selects rowid and columns.
 func rowsOf(ctx context.Context, db *sql.DB, query string, args ...any) (all []Row, err error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var r Row
-		if err := rows.Scan(r.fields()...); err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, rows.Err()
+	return database.Read(ctx, db, func(rows *sql.Rows) (r Row, err error) {
+		err = rows.Scan(r.fields()...)
+		return r, err
+	}, query, args...)
 }
 
 // count tells how many rows a filter takes: exactly, from the counters, where it
@@ -292,24 +283,16 @@ func (i *Index) Queued(ctx context.Context, after string, limit int) (all []Wait
 		return nil, err
 	}
 	at, uuid, _ := strings.Cut(after, " ")
-	err = i.file.Use(func(h *database.Handles) error {
-		rows, err := h.R.QueryContext(ctx, `SELECT uuid, task_source, owner, repo, task_type, task_id, coalesce(user, ''), created_at
+	err = i.file.Use(func(h *database.Handles) (err error) {
+		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (w Waiting, err error) {
+			var created string
+			err = rows.Scan(&w.UUID, &w.Key.Source, &w.Key.Owner, &w.Key.Repo, &w.Key.Type, &w.Key.ID, &w.User, &created)
+			w.Cursor = created + " " + w.UUID
+			return w, err
+		}, `SELECT uuid, task_source, owner, repo, task_type, task_id, coalesce(user, ''), created_at
 			FROM tasks INDEXED BY idx_tasks_status_created WHERE status = 'queued' AND created_at >= ? AND (created_at, uuid) > (?, ?)
 			ORDER BY created_at, uuid LIMIT ?`, at, at, uuid, limit)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var w Waiting
-			var created string
-			if err := rows.Scan(&w.UUID, &w.Key.Source, &w.Key.Owner, &w.Key.Repo, &w.Key.Type, &w.Key.ID, &w.User, &created); err != nil {
-				return err
-			}
-			w.Cursor = created + " " + w.UUID
-			all = append(all, w)
-		}
-		return rows.Err()
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list what is queued: %w", err)

@@ -158,20 +158,9 @@ func (d *DB) prune(ctx context.Context, there int64) error {
 	}
 	for after := ""; ; {
 		var uuids []string
-		err := d.file.Use(func(h *database.Handles) error {
-			rows, err := h.R.QueryContext(ctx, `SELECT uuid FROM runs WHERE uuid > ? ORDER BY uuid LIMIT ?`, after, batchRuns)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = rows.Close() }()
-			for rows.Next() {
-				var uuid string
-				if err := rows.Scan(&uuid); err != nil {
-					return err
-				}
-				uuids = append(uuids, uuid)
-			}
-			return rows.Err()
+		err := d.file.Use(func(h *database.Handles) (err error) {
+			uuids, err = database.Read(ctx, h.R, database.Text, `SELECT uuid FROM runs WHERE uuid > ? ORDER BY uuid LIMIT ?`, after, batchRuns)
+			return err
 		})
 		if err != nil || len(uuids) == 0 {
 			return err

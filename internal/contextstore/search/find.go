@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -121,20 +120,9 @@ const maxWords = 300
 
 // words are the words in the texts that begin with something.
 func (d *DB) words(ctx context.Context, beginning string) (all []string, err error) {
-	err = d.file.Use(func(h *database.Handles) error {
-		rows, err := h.R.QueryContext(ctx, `SELECT term FROM terms WHERE term >= ? AND term < ? LIMIT ?`, beginning, beginning+string(unicode.MaxRune), maxWords+1)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var term string
-			if err := rows.Scan(&term); err != nil {
-				return err
-			}
-			all = append(all, term)
-		}
-		return rows.Err()
+	err = d.file.Use(func(h *database.Handles) (err error) {
+		all, err = database.Read(ctx, h.R, database.Text, `SELECT term FROM terms WHERE term >= ? AND term < ? LIMIT ?`, beginning, beginning+string(unicode.MaxRune), maxWords+1)
+		return err
 	})
 	if err == nil && len(all) > maxWords {
 		err = i18n.E("search.too_many", beginning, maxWords)
@@ -160,19 +148,10 @@ func (d *DB) page(ctx context.Context, match string, from, to int64) (all []ref,
 }
 
 func refs(ctx context.Context, db *sql.DB, query string, args ...any) (all []ref, err error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var r ref
-		if err := rows.Scan(&r.id, &r.uuid); err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, rows.Err()
+	return database.Read(ctx, db, func(rows *sql.Rows) (r ref, err error) {
+		err = rows.Scan(&r.id, &r.uuid)
+		return r, err
+	}, query, args...)
 }
 
 // match is the filter and the words as FTS5 reads them.
