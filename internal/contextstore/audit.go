@@ -61,7 +61,7 @@ func appendAudit(fs *disk.FS, path string, line []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = guard.Close() }()
+	defer filelock.Close(guard)
 	if err := filelock.WaitFor(context.Background(), guard, filelock.Exclusive, auditTimeout); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (s *Store) Alone(kind string) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = f.Close() }, nil
+	return func() { filelock.Close(f) }, nil
 }
 
 // IsAlone reports whether some process is the only one of its kind (Store.Alone) in a base directory

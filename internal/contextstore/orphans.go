@@ -107,7 +107,7 @@ func (s *Store) killOrphans(uuid string) ([]int, error) {
 		if st, err := f.Stat(); err == nil && st.Size() == 0 {
 			_ = s.FS.Remove(at) // what stays is nobody's, and told by a check
 		}
-		_ = f.Close()
+		filelock.Close(f)
 	}()
 	path := filepath.Join(dir, workLock)
 	all, err := holders(path)

@@ -67,7 +67,7 @@ func Enter(ctx context.Context, dir string) (*Base, error) {
 }
 
 // Close gives up every lock.
-func (b *Base) Close() { _ = b.f.Close() }
+func (b *Base) Close() { filelock.Close(b.f) }
 
 // Exclusive waits until no other process has the store open, and keeps them out
 // until release is called: for reindex and restore. The wait is bounded by ctx,
