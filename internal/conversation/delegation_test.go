@@ -217,6 +217,33 @@ func TestFinishIsCutShort(t *testing.T) {
 	}
 }
 
+// Chat is told of a job as it stands: only of one that waits is it said that it does.
+func TestChatIsToldHowAJobStands(t *testing.T) {
+	t.Parallel()
+	for _, l := range []i18n.Lang{i18n.English, i18n.Japanese} {
+		for i, c := range []struct {
+			proposal *contract.Coder
+			err      error
+			frame    string
+		}{
+			{&contract.Coder{Plan: "Change it.", Patch: "p", NeedApproval: true}, nil, "job"},
+			{&contract.Coder{Plan: "Change it.", Patch: "p"}, nil, "job_granted"},
+			{&contract.Coder{Plan: "Nothing is wrong."}, nil, "job_nothing"},
+			{nil, errors.New("the model is away"), "job_failed"},
+		} {
+			h := open(t, l, "terminal")
+			h.plays("chat", "It is so.")
+			if err := h.Finish(t.Context(), Finished{SessionID: h.id, ID: "j", Title: "do", Route: routing.Code2, Proposal: c.proposal, Err: c.err}); err != nil {
+				t.Fatal(i, err)
+			}
+			begins, _, _ := strings.Cut(strings.ReplaceAll(strings.ReplaceAll(h.prompts.text("turn/"+c.frame+".md"), "{job}", "j"), "{title}", "do"), "\n")
+			if asked := h.last("chat").asked(); !strings.Contains(asked, begins) {
+				t.Errorf("%s, %d: %s", l, i, asked)
+			}
+		}
+	}
+}
+
 // A job that fails, that is refused, that has no coder or no repository.
 func TestJobsThatAreNone(t *testing.T) {
 	t.Parallel()

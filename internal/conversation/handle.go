@@ -386,12 +386,25 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	}
 	t.decision.PrimaryRoute = f.Route
 	t.loop = routing.NewLoop(e.Limits, e.Now, routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}, f.Route, f.Title, false)
-	t.frame("job", map[string]string{"{job}": f.ID, "{title}": f.Title})
+	t.frame(f.frame(), map[string]string{"{job}": f.ID, "{title}": f.Title})
 	t.result(ctx, f)
 	t.final(ctx)
 	t.over(ctx)
 	t.record(ctx)
 	return nil
+}
+
+// frame names the text by which Chat is told of a job.
+func (f Finished) frame() string {
+	switch c := f.Proposal; {
+	case c == nil:
+		return "job_failed"
+	case c.NeedApproval:
+		return "job"
+	case c.Patch == "":
+		return "job_nothing"
+	}
+	return "job_granted"
 }
 
 // result takes in what a job came to.

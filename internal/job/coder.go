@@ -15,7 +15,7 @@ const maxNotes = 5
 // Coder is what a job proposed as an answer of a leg, for who tells of it: from the record,
 // since whoever proposed it may be gone. Of the risk it says what the coder said.
 func Coder(all *approval.Jobs, j approval.Job, l i18n.Lang) (*contract.Coder, error) {
-	c := &contract.Coder{JobID: j.Job, Plan: j.Plan, Notes: j.Notes, Tests: j.Tests, TaskType: string(j.Type), NeedApproval: true, Risk: contract.Risk{Rollback: true, Compatibility: []string{}}}
+	c := &contract.Coder{JobID: j.Job, Plan: j.Plan, Notes: j.Notes, Tests: j.Tests, TaskType: string(j.Type), NeedApproval: j.Grantable() && j.State.Status == approval.Pending, Risk: contract.Risk{Rollback: true, Compatibility: []string{}}}
 	if j.Judged != nil { // first: a note is what is told of it
 		open := make([]string, len(j.Judged.Open))
 		for i, o := range j.Judged.Open {

@@ -85,17 +85,16 @@ func (p *proposing) input() (in contract.Input) {
 }
 
 // request is what the coder is given behind the record of an earlier job, without what that
-// tells: what was asked for then, and how people were told of its end.
+// tells: what was asked for then where its title is the whole of it, and how people were told
+// of its end.
 func (p *proposing) request(earlier contextstore.View) string {
 	in := p.input()
 	j, err := approval.Read(earlier.Dir)
 	if err != nil || in.UserText == "" {
 		return p.o.Chat.Request
 	}
-	begins, shortened := strings.CutSuffix(j.Title, "…")
 	in.Context.RecentTurns = slices.DeleteFunc(in.Context.RecentTurns, func(t contract.Turn) bool {
-		asked := t.Role == llm.RoleUser && (t.Text == j.Title || shortened && begins != "" && strings.HasPrefix(t.Text, begins))
-		return asked || strings.HasPrefix(t.Text, "<notice>") && strings.Contains(t.Text, j.Job)
+		return t.Role == llm.RoleUser && t.Text == j.Title || strings.HasPrefix(t.Text, "<notice>") && strings.Contains(t.Text, j.Job)
 	})
 	raw, err := jsonl.Marshal(in)
 	if err != nil {
