@@ -123,7 +123,7 @@ func (s approvalsShowCmd) Run(c *console) error {
 			return c.json(shownApproval{Proposal: job.Proposal, Hash: job.Short(), State: job.State, Application: &end, Diff: request.Diff})
 		}
 		st := job.State
-		text := approval.Markdown(c.lang, request) + "\n" + c.lang.T("cli.approval_state", string(st.Status), st.Approver, st.Reason) + "\n"
+		text := approval.Markdown(c.lang, request) + "\n" + c.lang.T("cli.approval_state", c.lang.T("approval.status_"+string(st.Status)), st.Approver, st.Reason) + "\n"
 		if end.Begun || st.Status.Approved() {
 			text += end.Outcome(c.lang) + "\n"
 		}

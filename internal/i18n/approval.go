@@ -32,6 +32,7 @@ func approvalTexts() map[string]text {
 		"approval.unknown":              {"there is no proposal %s: tori approvals lists those that wait", "提案 %s は見つかりません。待機中の提案は tori approvals で確認できます"},
 		"approval.no_proposal":          {"run %s has proposed nothing", "実行 %s には提案がありません"},
 		"approval.decided_system":       {"job %s is decided already: %s", "ジョブ %s はすでに決定済みです: %s"},
+		"approval.status_pending":       {"waits for approval", "承認待ち"},
 		"approval.status_granted":       {"approved", "承認"},
 		"approval.status_auto_approved": {"approved automatically", "自動承認"},
 		"approval.status_denied":        {"denied", "却下"},
