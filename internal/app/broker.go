@@ -14,7 +14,7 @@ import (
 func (s *system) brokerRules() delivery.Rules {
 	c := s.cfg.Broker
 	return delivery.Rules{
-		Filter: broker.NewFilter(broker.FilterOptions{Sanitizer: s.redact, Hosts: append(forgeHosts(s.cfg.GitHub.URL), c.AllowedHosts...), Mentions: c.Mentions}),
+		Filter: broker.NewFilter(broker.FilterOptions{Sanitizer: s.redact, Hosts: append(forgeHosts(s.cfg.Forges()), c.AllowedHosts...), Mentions: c.Mentions}),
 		Settings: broker.Settings{
 			Trifecta: c.Trifecta, RepositoryUntrusted: c.RepositoryUntrusted, MaxTextBytes: c.MaxTextBytes, MaxPatchMB: c.MaxPatchMB,
 			MaxComments: c.MaxComments, MaxPushes: c.MaxPushes, MaxPullRequests: c.MaxPullRequests,

@@ -28,7 +28,7 @@ import (
 // openChatHosts makes the forges whose repositories conversations are about, where that was
 // not done.
 func (s *system) openChatHosts(ctx context.Context) error {
-	hosted := len(s.cfg.GitHub.Repositories) > 0 || slices.ContainsFunc(s.cfg.Chat.Repositories, func(r config.ChatRepository) bool { return r.URL != "" })
+	hosted := slices.ContainsFunc(s.cfg.Forges(), func(f config.Forge) bool { return len(f.Repositories) > 0 }) || slices.ContainsFunc(s.cfg.Chat.Repositories, func(r config.ChatRepository) bool { return r.URL != "" })
 	if s.hosts != nil || !hosted {
 		return nil
 	}

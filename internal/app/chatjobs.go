@@ -94,7 +94,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 		return nil, nil, err
 	}
 	t.engine.People = t
-	if t.watched() != nil {
+	if len(t.watched()) > 0 {
 		t.engine.Issues = t
 	}
 	t.engine.Jobs, t.engine.Approvals, t.engine.Tree, t.engine.Opened = t, t, t.tree, t.opens

@@ -19,8 +19,11 @@ func readCredential(path string) ([]byte, error) {
 // known are the secrets that the sanitizer is told of.
 func (s *system) known() []string {
 	all := s.cfg.Secrets()
-	if g := s.cfg.GitHub; g.TokenFile != "" && g.AppID == 0 {
-		if token, err := readCredential(g.TokenFile); err == nil && len(token) > 0 { // openHosts tells of the error
+	for _, f := range s.cfg.Forges() {
+		if f.TokenFile == "" || f.App {
+			continue
+		}
+		if token, err := readCredential(f.TokenFile); err == nil && len(token) > 0 { // openHosts tells of the error
 			all = append(all, string(token))
 		}
 	}

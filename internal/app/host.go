@@ -3,14 +3,18 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
 
+	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
@@ -24,18 +28,21 @@ import (
 
 // openHosts makes the hosts that the settings name; nothing is asked of them yet.
 func (s *system) openHosts(ctx context.Context) error {
-	g := s.cfg.GitHub
-	github := g.Token != "" || g.TokenFile != "" || g.AppID != 0
 	s.hosts = map[string]*delivery.Host{}
 	if s.cfg.Folder.Path != "" {
 		if err := s.openFolder(ctx); err != nil {
 			return err
 		}
 	}
-	if !github {
-		return nil
+	for _, f := range s.cfg.Forges() {
+		if !f.Login() || f.URL == "" { // a token of the environment alone names no server of Gitea
+			continue
+		}
+		if err := s.openForge(f); err != nil {
+			return err
+		}
 	}
-	return s.openGitHub()
+	return nil
 }
 
 // openHosted makes them where the run to be resumed lies at one.
@@ -87,48 +94,87 @@ func (s *system) openFolder(ctx context.Context) error {
 	return nil
 }
 
-func (s *system) openGitHub() error {
-	g := s.cfg.GitHub
-	o := github.Options{URL: g.URL, Token: g.Token, HTTP: s.env.HTTP, Now: s.env.Now, Log: s.log, WriteSpacing: time.Duration(g.WriteSpacingMS) * time.Millisecond}
-	if o.WriteSpacing == 0 {
-		o.WriteSpacing = -1 // none
-	}
-	switch {
-	case g.AppID != 0:
-		key, err := readCredential(g.AppPrivateKeyFile)
-		if err != nil {
-			return i18n.E("app.app_key", g.AppPrivateKeyFile, err)
-		}
-		o.Token, o.Fresh = "", s.fresh(g.AppPrivateKeyFile, key)
-		o.App = github.App{ID: int64(g.AppID), Key: key, Installation: int64(g.AppInstallationID)}
-	case g.TokenFile != "":
-		token, err := readCredential(g.TokenFile)
-		if err == nil && len(token) == 0 {
-			err = errors.New("it is empty")
-		}
-		if err != nil {
-			return i18n.E("app.token_file", g.TokenFile, err)
-		}
-		o.Token, o.Fresh = string(token), s.fresh(g.TokenFile, token)
-	}
-	f, err := github.New(o)
+// openForge makes the forge that a section of the settings names.
+func (s *system) openForge(f config.Forge) error {
+	client, err := forgeClient(s.env.HTTP, f)
 	if err != nil {
 		return err
 	}
-	least, _ := forge.ParsePermission(g.MinPermission)
-	s.hosts[f.Source()] = &delivery.Host{Tracker: f, Code: f, CAFile: s.env.Getenv("SSL_CERT_FILE"), Proxy: proxyFor(g.URL, s.env.Getenv), Least: least, Omit: g.UntrustedComments == "omit", FollowUp: g.FollowUp,
-		Labels: delivery.Labels{Trigger: g.BotLabel, Create: g.CreateLabels, Status: map[task.Status]string{
-			task.Queued: g.ProcessingLabel, task.Running: g.ProcessingLabel, task.Paused: g.PausedLabel, task.AwaitingApproval: g.WaitingLabel,
-			task.Completed: g.DoneLabel, task.Stopped: g.StoppedLabel, task.Failed: g.FailedLabel}}}
+	token, fresh := f.Token, (func() []byte)(nil)
+	if f.TokenFile != "" && !f.App {
+		b, err := readCredential(f.TokenFile)
+		if err == nil && len(b) == 0 {
+			err = errors.New("it is empty")
+		}
+		if err != nil {
+			return i18n.E("app.token_file", f.TokenFile, err)
+		}
+		token, fresh = string(b), s.fresh(f.TokenFile, b)
+	}
+	var made forge.Forge
+	switch f.Source {
+	case "github":
+		made, err = s.openGitHub(client, token, fresh)
+	}
+	if err != nil {
+		return err
+	}
+	least, _ := forge.ParsePermission(f.MinPermission)
+	s.hosts[f.Source] = &delivery.Host{Tracker: made, Code: made, CAFile: cmp.Or(f.CAFile, s.env.Getenv("SSL_CERT_FILE")), Proxy: proxyFor(f.URL, s.env.Getenv), Least: least, Omit: f.UntrustedComments == "omit", FollowUp: f.FollowUp,
+		Labels: delivery.Labels{Trigger: f.BotLabel, Create: f.CreateLabels, Status: map[task.Status]string{
+			task.Queued: f.ProcessingLabel, task.Running: f.ProcessingLabel, task.Paused: f.PausedLabel, task.AwaitingApproval: f.WaitingLabel,
+			task.Completed: f.DoneLabel, task.Stopped: f.StoppedLabel, task.Failed: f.FailedLabel}}}
 	return nil
+}
+
+func (s *system) openGitHub(client *http.Client, token string, fresh func() []byte) (forge.Forge, error) {
+	g := s.cfg.GitHub
+	o := github.Options{URL: g.URL, Token: token, Fresh: fresh, HTTP: client, Now: s.env.Now, Log: s.log, WriteSpacing: time.Duration(g.WriteSpacingMS) * time.Millisecond}
+	if o.WriteSpacing == 0 {
+		o.WriteSpacing = -1 // none
+	}
+	if g.AppID != 0 {
+		key, err := readCredential(g.AppPrivateKeyFile)
+		if err != nil {
+			return nil, i18n.E("app.app_key", g.AppPrivateKeyFile, err)
+		}
+		o.Token, o.Fresh = "", s.fresh(g.AppPrivateKeyFile, key)
+		o.App = github.App{ID: int64(g.AppID), Key: key, Installation: int64(g.AppInstallationID)}
+	}
+	return github.New(o)
+}
+
+// forgeClient is the client by which a forge is asked: base, with the certificates that are
+// trusted there.
+func forgeClient(base *http.Client, f config.Forge) (*http.Client, error) {
+	if f.CAFile == "" {
+		return base, nil
+	}
+	pool := x509.NewCertPool()
+	pem, err := os.ReadFile(f.CAFile)
+	if err == nil && !pool.AppendCertsFromPEM(pem) {
+		err = i18n.E("app.no_certificates")
+	}
+	if err != nil {
+		return nil, i18n.E("app.ca_file", f.Source, f.CAFile, err)
+	}
+	c := http.Client{}
+	if base != nil {
+		c = *base
+	}
+	t, ok := c.Transport.(*http.Transport)
+	if !ok {
+		t = http.DefaultTransport.(*http.Transport)
+	}
+	t = t.Clone()
+	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	c.Transport = t
+	return &c, nil
 }
 
 // proxyFor is the proxy that the environment names for a forge, as the forge's
 // own client finds it; "" for none.
 func proxyFor(address string, getenv func(string) string) string {
-	if address == "" {
-		address = "https://github.com"
-	}
 	u, err := url.Parse(address)
 	if err != nil {
 		return "" // the forge's client says what is wrong with it
@@ -153,11 +199,12 @@ func requestProxy(getenv func(string) string) func(*http.Request) (*url.URL, err
 	return func(r *http.Request) (*url.URL, error) { return find(r.URL) }
 }
 
-// forgeHosts are the hosts of the forges, which texts may link to.
-func forgeHosts(address string) []string {
-	u, err := url.Parse(address)
-	if err != nil || u.Hostname() == "" {
-		return nil
+// forgeHosts are the hosts of the forges in use, which texts may link to.
+func forgeHosts(all []config.Forge) (hosts []string) {
+	for _, f := range all {
+		if u, err := url.Parse(f.URL); err == nil && u.Hostname() != "" && f.Login() {
+			hosts = append(hosts, u.Hostname())
+		}
 	}
-	return []string{u.Hostname()}
+	return hosts
 }

@@ -26,32 +26,31 @@ type desk struct {
 	asking channel.Turns // by person: a slow forge holds up nobody else
 
 	deskMu sync.Mutex
-	own    channel.Recent[*dispatch.Watch] // of the one forge whose issues may be asked for, by person; whoever has the person's turn uses it
+	own    channel.Recent[*dispatch.Watch] // of the forges whose issues may be asked for, by forge and person; whoever has the person's turn uses it
 	told   map[string]*toldSession
 }
 
 // mostAsking is how many people's views of a forge are kept, at least.
 const mostAsking = 32
 
-// issueSource is the forge whose issues are asked for in conversations. A folder of issues has no
+// watched are the forges whose issues are asked for in conversations. A folder of issues has no
 // accounts that people could be linked to.
-const issueSource = "github"
-
-// watched is how that forge is watched; nil where it is not.
-func (t *talks) watched() *delivery.Host {
-	if h := t.hosts[issueSource]; h != nil && h.Code != nil && len(t.cfg.GitHub.Repositories) > 0 {
-		return h
+func (t *talks) watched() (sources []string) {
+	for _, f := range t.cfg.Forges() {
+		if t.hosts[f.Source] != nil && len(f.Repositories) > 0 {
+			sources = append(sources, f.Source)
+		}
 	}
-	return nil
+	return sources
 }
 
-// intake judges for a person as the daemon's does, until the caller leaves.
-func (t *talks) intake(ctx context.Context, user string) (i *dispatch.Intake, w *dispatch.Watch, leave func(), err error) {
+// intake judges for a person as the daemon's does of a forge, until the caller leaves.
+func (t *talks) intake(ctx context.Context, source, user string) (i *dispatch.Intake, w *dispatch.Watch, leave func(), err error) {
 	if leave, err = t.asking.Enter(ctx, user); err != nil {
 		return nil, nil, nil, err
 	}
 	t.deskMu.Lock()
-	w, known := t.own.Get(user)
+	w, known := t.own.Get(source + " " + user)
 	t.deskMu.Unlock()
 	if !known {
 		spec, err := t.models.Spec(ctx, models.Use{Role: t.opt.Role, Model: t.opt.Model, Script: t.opt.Script, LocalOnly: t.opt.LocalOnly, Who: "tori serve"})
@@ -59,31 +58,43 @@ func (t *talks) intake(ctx context.Context, user string) (i *dispatch.Intake, w 
 			leave()
 			return nil, nil, nil, err
 		}
-		w = t.watch(t.watched())
+		w = t.watch(t.hosts[source])
 		w.Config = t.ofModel(spec)
 		w.StayPaused = t.delivery().StayPaused
 		t.deskMu.Lock()
-		t.own.Put(user, w)
+		t.own.Put(source+" "+user, w)
 		t.deskMu.Unlock()
 	}
 	return &dispatch.Intake{Store: t.store, Lang: i18n.Lang(t.cfg.Language), Log: t.log, Now: t.env.Now, Wake: t.wake, Stats: &dispatch.Stats{}}, w, leave, nil
 }
 
-// Watched implements conversation.Issues.
+// Watched implements conversation.Issues. A name that two forges have is the first one's, in
+// the order of the settings; the forge may stand before it.
 func (t *talks) Watched(ctx context.Context, user, name string) (url string, ok bool) {
+	sources := t.watched()
+	if source, rest, has := strings.Cut(name, ":"); has {
+		sources = slices.DeleteFunc(sources, func(s string) bool { return !strings.EqualFold(s, source) })
+		name = rest
+	}
 	r, is := forge.ParseRepo(name)
 	if !is {
 		return "", false
 	}
-	i, w, leave, err := t.intake(ctx, user)
-	if err == nil {
-		defer leave()
-		r, ok, err = i.Watched(ctx, w, r)
+	for _, source := range sources {
+		i, w, leave, err := t.intake(ctx, source, user)
+		known := r
+		if err == nil {
+			known, ok, err = i.Watched(ctx, w, r)
+			leave()
+		}
+		if ok {
+			return source + ":" + known.String(), true
+		}
+		if err != nil {
+			t.log.Warn("Which repositories are watched cannot be told: " + t.env.Lang.Error(err))
+		}
 	}
-	if err != nil && !ok {
-		t.log.Warn("Which repositories are watched cannot be told: " + t.env.Lang.Error(err))
-	}
-	return issueSource + ":" + r.String(), ok
+	return "", false
 }
 
 // Begin implements conversation.Issues.
@@ -91,6 +102,9 @@ func (t *talks) Begin(ctx context.Context, a conversation.AskedIssue) (told, run
 	source, name, _ := strings.Cut(a.URL, ":")
 	r, _ := forge.ParseRepo(name)
 	k := task.Key{Source: source, Owner: r.Owner, Repo: r.Name, Type: dispatch.TypeIssue, ID: a.Number}
+	if !slices.Contains(t.watched(), source) { // a repository of chat.repositories
+		return "", "", i18n.E("app.retry_unwatched", order.Ref(k))
+	}
 	login, err := t.login(ctx, a.User, source)
 	if err != nil {
 		return "", "", err
@@ -99,7 +113,7 @@ func (t *talks) Begin(ctx context.Context, a conversation.AskedIssue) (told, run
 	if login == "" {
 		return "", "", refused
 	}
-	i, w, leave, err := t.intake(ctx, a.User)
+	i, w, leave, err := t.intake(ctx, source, a.User)
 	if err != nil {
 		return "", "", err
 	}

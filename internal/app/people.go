@@ -33,11 +33,10 @@ func (s *system) access(ctx context.Context) (config.Access, error) {
 // login is the account of somebody at a forge, "" for none.
 func (s *system) login(ctx context.Context, who, source string) (string, error) {
 	people, err := s.access(ctx)
-	at, login, _ := strings.Cut(people.Account(who), ":")
-	if at != source || err != nil {
+	if err != nil {
 		return "", err
 	}
-	return login, nil
+	return people.Login(who, source), nil
 }
 
 // accessAt is access for who has not opened the store of a base directory.
@@ -138,7 +137,7 @@ func (p *People) Offer(ctx context.Context, account string) (code, whom string, 
 		case err != nil:
 		case !p.who.Admin:
 			err = i18n.E("app.link_admins", account)
-		case !config.PlainName(name) || source != "github" && source != string(channel.Terminal):
+		case !config.PlainName(name) || !config.IsForge(source) && source != string(channel.Terminal):
 			err = i18n.E("app.link_account", redact.Printable(account))
 		}
 		whom = people.Account(account)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -185,16 +187,19 @@ func (d *daemon) openWatches(ctx context.Context) error {
 	if len(d.hosts) == 0 && !chats {
 		return i18n.E("app.no_door")
 	}
-	for source, h := range d.hosts {
-		watch := d.watch(h)
+	for _, source := range slices.Sorted(maps.Keys(d.hosts)) {
+		watch := d.watch(d.hosts[source])
 		if len(watch.Patterns) == 0 {
-			if !chats && (d.folder == nil || d.cfg.IsSet("github")) {
-				return i18n.E("app.no_repositories")
+			if !chats && d.cfg.IsSet(source) {
+				return i18n.E("app.no_repositories", source)
 			}
-			continue // GITHUB_TOKEN alone asks for no work there
+			continue // a token of the environment alone asks for no work there
 		}
 		d.sources[source] = true
 		d.watches = append(d.watches, watch)
+	}
+	if len(d.watches) == 0 && !chats {
+		return i18n.E("app.no_repositories", slices.Min(slices.Collect(maps.Keys(d.hosts))))
 	}
 	for _, source := range chatSources() {
 		d.sources[source] = true
@@ -204,11 +209,11 @@ func (d *daemon) openWatches(ctx context.Context) error {
 
 // watch is how a forge, or the folder, is watched.
 func (s *system) watch(h *delivery.Host) *dispatch.Watch {
-	g := s.cfg.GitHub
-	w := &dispatch.Watch{Host: h, Patterns: g.Repositories, Label: h.Labels.Trigger, Assignment: g.Assignment, FollowUp: g.FollowUp,
-		StopRemoved: s.cfg.TaskStop.Enabled, MaxPerHour: g.MaxRunsPerHour}
-	if s.folder != nil && h.Tracker == s.folder {
-		w.Patterns, w.Assignment, w.FollowUp, w.MaxPerHour = []string{s.folder.Repo().String()}, false, false, math.MaxInt
+	w := &dispatch.Watch{Host: h, Label: h.Labels.Trigger, StopRemoved: s.cfg.TaskStop.Enabled}
+	if f, is := s.cfg.Forge(h.Source()); is {
+		w.Patterns, w.Assignment, w.FollowUp, w.MaxPerHour = f.Repositories, f.Assignment, f.FollowUp, f.MaxRunsPerHour
+	} else {
+		w.Patterns, w.MaxPerHour = []string{s.folder.Repo().String()}, math.MaxInt
 	}
 	return w
 }

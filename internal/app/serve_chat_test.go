@@ -105,7 +105,7 @@ func TestNothingToServe(t *testing.T) {
 	t.Parallel()
 	h := newChatHouse(t, "")
 	err := h.once()
-	for _, want := range []string{"github.repositories", "folder.path", "chat.repositories"} {
+	for _, want := range []string{"repositories of github, gitlab or gitea", "GITLAB_TOKEN", "folder.path", "chat.repositories"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %s", err, want)
 		}

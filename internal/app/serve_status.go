@@ -87,7 +87,7 @@ func (d *daemon) unready() (all []alert) {
 	for _, watch := range d.watches {
 		source := watch.Host.Source()
 		if c.Refused[source] {
-			all = append(all, alert{Name: "login_refused", About: source, Why: i18n.E("alert.login_refused", source, d.renewal())})
+			all = append(all, alert{Name: "login_refused", About: source, Why: i18n.E("alert.login_refused", source, d.renewal(source))})
 		}
 		if at, ok := c.PolledAt[source]; !ok {
 			all = append(all, alert{Name: "unreachable", About: source, Why: i18n.E("alert.not_reached", source), After: patience})
@@ -107,14 +107,15 @@ func (d *daemon) unready() (all []alert) {
 }
 
 // renewal is how another login reaches the daemon.
-func (d *daemon) renewal() error {
-	switch g := d.cfg.GitHub; {
-	case g.AppID != 0:
+func (d *daemon) renewal(source string) error {
+	f, _ := d.cfg.Forge(source)
+	switch {
+	case f.App:
 		return i18n.E("alert.renew_key")
-	case g.TokenFile != "":
-		return i18n.E("alert.renew_file")
+	case f.TokenFile != "":
+		return i18n.E("alert.renew_file", source)
 	}
-	return i18n.E("alert.renew_restart")
+	return i18n.E("alert.renew_restart", source)
 }
 
 var _ web.Daemon = (*daemon)(nil)

@@ -138,7 +138,7 @@ func (r rules) text(s string) error {
 		ok = repositoryPattern(s)
 	case "forgeurl":
 		source, name, _ := strings.Cut(s, ":")
-		ok = s == "" || source == "github" && repositoryPattern(name) && !strings.HasSuffix(name, "*")
+		ok = s == "" || IsForge(source) && repositoryPattern(name) && !strings.HasSuffix(name, "*")
 	case "person":
 		kind, id, _ := strings.Cut(s, ":")
 		ok = PlainName(kind) && strings.TrimSpace(id) != ""

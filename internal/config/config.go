@@ -50,6 +50,8 @@ type Config struct {
 	Broker               Broker         `yaml:"broker" doc:"What a run may send out: comments, branches, pull requests."`
 	Access               Access         `yaml:"access" doc:"Who may see which tasks."`
 	GitHub               GitHub         `yaml:"github" doc:"GitHub, whose issues and pull requests tori serve works on."`
+	GitLab               GitLab         `yaml:"gitlab" doc:"GitLab, whose issues and merge requests tori serve works on."`
+	Gitea                Gitea          `yaml:"gitea" doc:"Gitea or Forgejo, whose issues and pull requests tori serve works on."`
 	Folder               Folder         `yaml:"folder" doc:"A folder of issues, Markdown files of this machine, that tori serve works on."`
 	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the forges are looked at."`
 	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
@@ -235,19 +237,33 @@ type Security struct {
 // Access is the section access (store-v2 §11.2).
 type Access struct {
 	Admins []string          `yaml:"admins" check:"nonempty" doc:"Users who may see every task; the others see their own. On this machine the owner of the files and root may always."`
-	People map[string]string `yaml:"people" check:"person" doc:"Accounts at a forge of people in chats, each CHANNEL:ID: github:NAME, such as slack:U123: github:hanako. What those may do to a repository there, the people may have done; people of one account count as one person."`
+	People map[string]string `yaml:"people" check:"person" doc:"Accounts at forges of people in chats, each CHANNEL:ID: FORGE:NAME, such as slack:U123: github:hanako; several stand with spaces between. What those may do to a repository there, the people may have done; people of one account count as one person."`
 }
 
 // Account is the account at a forge that a person in chats or at the command line is linked
 // to ("github:hanako"), or the person's own id where there is none.
-func (a Access) Account(id string) string { return cmp.Or(a.People[id], id) }
+// Of several it is the first.
+func (a Access) Account(id string) string {
+	account, _, _ := strings.Cut(strings.TrimSpace(a.People[id]), " ")
+	return cmp.Or(account, id)
+}
+
+// Login is the name of a person's account at one forge, "" for none.
+func (a Access) Login(id, source string) string {
+	for _, account := range append(strings.Fields(a.People[id]), id) {
+		if at, login, _ := strings.Cut(account, ":"); at == source {
+			return login
+		}
+	}
+	return ""
+}
 
 // User is whose the runs of a person are: the name of the account, under which runs on the
 // forge are, too, or the id of the person whom they are one with at the command line, or
 // their own.
 func (a Access) User(id string) string {
 	account := a.Account(id)
-	if source, login, ok := strings.Cut(a.People[id], ":"); ok && source != "terminal" {
+	if source, login, ok := strings.Cut(account, ":"); ok && account != id && source != "terminal" {
 		return login
 	}
 	return account

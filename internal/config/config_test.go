@@ -55,6 +55,9 @@ func warnings(c *Config) string {
 var ignoreMeta = cmpopts.IgnoreUnexported(Config{})
 
 func defaults() *Config {
+	watching := Watching{BotLabel: "coding agent", ProcessingLabel: "coding agent processing", DoneLabel: "coding agent done",
+		PausedLabel: "coding agent paused", StoppedLabel: "coding agent stopped", FailedLabel: "coding agent failed", WaitingLabel: "coding agent waiting",
+		CreateLabels: true, Assignment: true, MinPermission: "write", UntrustedComments: "mark", FollowUp: true, MaxRunsPerHour: 5}
 	return &Config{
 		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Retention{GzipDays: 7, SlimDays: 30}, Masking{true, 10, 0.1}},
 		LLM: LLM{
@@ -87,19 +90,19 @@ func defaults() *Config {
 		Language:             "ja",
 		Tokens:               Tokens{"chars4"},
 		Broker:               Broker{Trifecta: "ask", Mentions: "all", MaxTextBytes: 60000, MaxPatchMB: 64, MaxComments: 20, MaxPushes: 20, MaxPullRequests: 3},
-		GitHub: GitHub{URL: "https://github.com", WriteSpacingMS: 1000, BotLabel: "coding agent", ProcessingLabel: "coding agent processing", DoneLabel: "coding agent done",
-			PausedLabel: "coding agent paused", StoppedLabel: "coding agent stopped", FailedLabel: "coding agent failed", WaitingLabel: "coding agent waiting",
-			CreateLabels: true, Assignment: true, MinPermission: "write", UntrustedComments: "mark", FollowUp: true, MaxRunsPerHour: 5},
-		Folder:      Folder{BotLabel: "coding agent"},
-		Scheduling:  Scheduling{300, 30},
-		Workers:     Workers{4, 2, 0},
-		Logging:     Logging{"info", "text", "", 50, 5},
-		Monitor:     Monitor{5, Alerts{10, 50, 2, 100, 6, 0.10, 7, 20, 2, 60, 36, 0.9}, AlertNotify{Mail: Mail{SMTPPort: 587, SMTPTLS: "starttls"}}},
-		Recovery:    Recovery{"resume", 3},
-		PauseResume: PauseResume{true, "contexts/pause_signal"},
-		TaskStop:    TaskStop{true},
-		Serve:       Serve{Listen: "127.0.0.1:8420"},
-		Planning:    planningDefaults(),
+		GitHub:               GitHub{URL: "https://github.com", WriteSpacingMS: 1000, Watching: watching},
+		GitLab:               GitLab{URL: "https://gitlab.com", Watching: watching},
+		Gitea:                Gitea{Watching: watching},
+		Folder:               Folder{BotLabel: "coding agent"},
+		Scheduling:           Scheduling{300, 30},
+		Workers:              Workers{4, 2, 0},
+		Logging:              Logging{"info", "text", "", 50, 5},
+		Monitor:              Monitor{5, Alerts{10, 50, 2, 100, 6, 0.10, 7, 20, 2, 60, 36, 0.9}, AlertNotify{Mail: Mail{SMTPPort: 587, SMTPTLS: "starttls"}}},
+		Recovery:             Recovery{"resume", 3},
+		PauseResume:          PauseResume{true, "contexts/pause_signal"},
+		TaskStop:             TaskStop{true},
+		Serve:                Serve{Listen: "127.0.0.1:8420"},
+		Planning:             planningDefaults(),
 		Approval: Approval{true, []string{"delete", "rename", "send_sensitive", "push_public", "cost_over_limit"}, nil, false, 72, 16000, WideOverwrite{20, 500, 0.5},
 			AutoApprove{false, 60, AutoApproveScope{[]string{"design", "review"}, []string{"docs/"}, []string{"apply_patch"}, []string{"delete", "rename", "push_public"}}}},
 
@@ -266,9 +269,17 @@ security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_r
 broker: {trifecta: refuse, repository_untrusted: true, allowed_hosts: [docs.example.com, "*.example.org"], mentions: groups, max_text_bytes: 1000, max_patch_mb: 2, max_comments: 3, max_pushes: 5, max_pull_requests: 6}
 access: {admins: [ken, hanako], people: {'slack:U1': 'github:hanako', 'terminal:ken': 'github:ken-at-work'}}
 github:
-  {url: "https://ghe.example.com", token: tok-of-git, token_file: t.txt, app_id: 1, app_private_key_file: k.pem, app_installation_id: 2, repositories: [a/b, c/*], write_spacing_ms: 10,
+  {url: "https://ghe.example.com", token: tok-of-git, token_file: t.txt, ca_file: /etc/h.pem, app_id: 1, app_private_key_file: k.pem, app_installation_id: 2, repositories: [a/b, c/*], write_spacing_ms: 10,
   bot_label: l1, processing_label: l2, done_label: l3, paused_label: l4, stopped_label: l5, failed_label: l6, waiting_label: l7, create_labels: false,
   assignment: false, min_permission: admin, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 9}
+gitlab:
+  {url: "https://lab.example.com/git", token: tok-of-lab, token_file: u.txt, ca_file: /etc/l.pem, repositories: [g/sub/b, g/*],
+  bot_label: m1, processing_label: m2, done_label: m3, paused_label: m4, stopped_label: m5, failed_label: m6, waiting_label: m7, create_labels: false,
+  assignment: false, min_permission: triage, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 8}
+gitea:
+  {url: "https://tea.example.com", token: tok-of-tea, token_file: v.txt, ca_file: /etc/t.pem, repositories: [e/f],
+  bot_label: n1, processing_label: n2, done_label: n3, paused_label: n4, stopped_label: n5, failed_label: n6, waiting_label: n7, create_labels: false,
+  assignment: false, min_permission: maintain, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 7}
 folder: {path: /issues, repository: /src, bot_label: l8}
 scheduling: {interval: 60, comments_interval: 6}
 workers: {max: 7, per_repository: 8, per_user: 9}
@@ -346,7 +357,9 @@ func TestEveryKey(t *testing.T) {
 		Setup:     []Check{{"npm ci", "npm ci", 0, ""}, {"deps", "go mod download", 900, ""}},
 		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, false, []string{"gpu.example.com"}},
 		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", 1000, 2, 3, 5, 6}, Access: Access{[]string{"ken", "hanako"}, map[string]string{"slack:U1": "github:hanako", "terminal:ken": "github:ken-at-work"}},
-		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", 1, "k.pem", 2, []string{"a/b", "c/*"}, 10, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9},
+		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", "/etc/h.pem", 1, "k.pem", 2, 10, Watching{[]string{"a/b", "c/*"}, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9}},
+		GitLab:     GitLab{"https://lab.example.com/git", "tok-of-lab", "u.txt", "/etc/l.pem", Watching{[]string{"g/sub/b", "g/*"}, "m1", "m2", "m3", "m4", "m5", "m6", "m7", false, false, "triage", "omit", false, 8}},
+		Gitea:      Gitea{"https://tea.example.com", "tok-of-tea", "v.txt", "/etc/t.pem", Watching{[]string{"e/f"}, "n1", "n2", "n3", "n4", "n5", "n6", "n7", false, false, "maintain", "omit", false, 7}},
 		Folder:     Folder{"/issues", "/src", "l8"},
 		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
 		Monitor: Monitor{3, Alerts{1.5, 2.5, 3.5, 4, 5.5, 0.25, 6, 7, 8.5, 9, 10.5, 0.5}, AlertNotify{"https://hooks.example/services/key-of-hook",
@@ -366,7 +379,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "secret-of-s3", "signing-of-slack", "tok-of-git", "token-of-line", "token-of-s3"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "secret-of-s3", "signing-of-slack", "tok-of-git", "tok-of-lab", "tok-of-tea", "token-of-line", "token-of-s3"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -457,8 +470,10 @@ func TestErrors(t *testing.T) {
 		{"mcp header", "mcp_servers: [{mcp_server_name: a, url: 'http://h', headers: {'A B': c}}]", `c.yaml:1: mcp_servers[0].headers.A B: expected names of HTTP headers, found the text "A B"`},
 		{"chat nowhere", "chat: {repositories: [{name: a}]}", `c.yaml:1: chat.repositories[0]: expected either path (a repository of this machine) or url (one of a forge) for "a"`},
 		{"chat twofold", "chat: {repositories: [{name: a, path: /x, url: 'github:a/b'}]}", `c.yaml:1: chat.repositories[0]: expected either path (a repository of this machine) or url (one of a forge) for "a"`},
-		{"chat url", "chat: {repositories: [{name: a, url: 'github:acme/*'}]}", `c.yaml:1: chat.repositories[0].url: expected a repository of a forge as github:owner/name, found the text "github:acme/*"`},
-		{"account", "access: {people: {'slack:U1': hanako}}", `c.yaml:1: access.people.slack:U1: expected an account as github:NAME, found "hanako"`},
+		{"chat url", "chat: {repositories: [{name: a, url: 'github:acme/*'}]}", `c.yaml:1: chat.repositories[0].url: expected a repository of a forge such as github:owner/name or gitlab:group/sub/name, found the text "github:acme/*"`},
+		{"account", "access: {people: {'slack:U1': hanako}}", `c.yaml:1: access.people.slack:U1: expected an account as github:NAME, gitlab:NAME or gitea:NAME, found "hanako"`},
+		{"gitea url", "gitea: {repositories: [a/b]}", `c.yaml:1: gitea.url: expected the address of the server, which gitea.repositories and gitea.token_file need; found nothing`},
+		{"same label of gitlab", "gitlab: {done_label: coding agent}", `c.yaml:1: gitlab.done_label: expected a label of its own, found "coding agent", which gitlab.bot_label has already`},
 		{"person", "access: {people: {hanako: 'github:hanako'}}", `c.yaml:1: access.people.hanako: expected a person as CHANNEL:ID, such as slack:U123 or terminal:hanako, found the text "hanako"`},
 		{"chat twice", "chat: {repositories: [{name: a, path: /x}, {name: a, path: /y}]}", `c.yaml:1: chat.repositories[1]: expected a name of its own, found "a", which chat.repositories[0] has already`},
 		{"retention", "context_storage: {retention: {delete_days: 30}}", `c.yaml:1: context_storage.retention.delete_days is 30: runs may be inherited from for 90 days (context_inheritance.context_expiry_days); keep them as long, or inherit for fewer days`},
@@ -493,7 +508,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, backup, search, context_inheritance\n" +
+			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, gitlab, gitea, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, backup, search, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -753,7 +768,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 401 {
+	if len(all) != 438 {
 		t.Errorf("%d keys", len(all))
 	}
 }

@@ -8,19 +8,11 @@ import (
 	"strings"
 )
 
-// GitHub is the section github.
-type GitHub struct {
-	URL               string   `yaml:"url" default:"https://github.com" check:"url" doc:"Address of GitHub, or of an enterprise server."`
-	Token             string   `yaml:"token" default:"${GITHUB_TOKEN}" secret:"true" doc:"Personal access token; or the app_ settings. None: nothing is taken from GitHub."`
-	TokenFile         string   `yaml:"token_file" doc:"File with the token, which goes before token: what is written there later is used without a restart."`
-	AppID             int      `yaml:"app_id" default:"0" check:"min=0" doc:"Number of a GitHub App, 0 for none."`
-	AppPrivateKeyFile string   `yaml:"app_private_key_file" doc:"File with the private key of the app (PEM)."`
-	AppInstallationID int      `yaml:"app_installation_id" default:"0" check:"min=0" doc:"Installation of the app; 0 finds that of each repository."`
-	Repositories      []string `yaml:"repositories" check:"repository" doc:"Repositories that work is taken from: owner/name, or owner/* for all that can be seen."`
+// Watching are the settings of a forge that tori serve takes work from.
+type Watching struct {
+	Repositories []string `yaml:"repositories" check:"repository" doc:"Repositories that work is taken from: owner/name, or owner/* for all that can be seen. An owner at GitLab is the full path of a group."`
 
-	WriteSpacingMS int `yaml:"write_spacing_ms" default:"1000" check:"min=0,max=60000" doc:"Least time between two changes at GitHub, in milliseconds: a second is what github.com asks for."`
-
-	BotLabel        string `yaml:"bot_label" default:"coding agent" check:"label" doc:"Label that asks for work on an issue or a pull request."`
+	BotLabel        string `yaml:"bot_label" default:"coding agent" check:"label" doc:"Label that asks for work on an issue, or on a pull or merge request."`
 	ProcessingLabel string `yaml:"processing_label" default:"coding agent processing" check:"label" doc:"Label while it waits or is worked on."`
 	DoneLabel       string `yaml:"done_label" default:"coding agent done" check:"label" doc:"Label when it is completed."`
 	PausedLabel     string `yaml:"paused_label" default:"coding agent paused" check:"label" doc:"Label while it is paused."`
@@ -32,8 +24,80 @@ type GitHub struct {
 	Assignment        bool   `yaml:"assignment" default:"true" doc:"Assigning the account asks for work as the label does."`
 	MinPermission     string `yaml:"min_permission" default:"write" check:"enum=triage|write|maintain|admin" doc:"What who asks for work, or gives commands in comments, must be allowed in the repository."`
 	UntrustedComments string `yaml:"untrusted_comments" default:"mark" check:"enum=mark|omit" doc:"Comments of others, and those written or edited after work was asked for: mark shows them to the model as untrusted, omit leaves them out."`
-	FollowUp          bool   `yaml:"follow_up" default:"true" doc:"A review of one of its own pull requests that asks for changes asks for work on it."`
-	MaxRunsPerHour    int    `yaml:"max_runs_per_hour" default:"5" check:"min=1" doc:"Runs on one issue or pull request in an hour; further ones wait."`
+	FollowUp          bool   `yaml:"follow_up" default:"true" doc:"A review of one of its own pull or merge requests that asks for changes asks for work on it."`
+	MaxRunsPerHour    int    `yaml:"max_runs_per_hour" default:"5" check:"min=1" doc:"Runs on one issue, or pull or merge request, in an hour; further ones wait."`
+}
+
+// GitHub is the section github.
+type GitHub struct {
+	URL               string `yaml:"url" default:"https://github.com" check:"url" doc:"Address of GitHub, or of an enterprise server."`
+	Token             string `yaml:"token" default:"${GITHUB_TOKEN}" secret:"true" doc:"Personal access token; or the app_ settings. None: nothing is taken from GitHub."`
+	TokenFile         string `yaml:"token_file" doc:"File with the token, which goes before token: what is written there later is used without a restart."`
+	CAFile            string `yaml:"ca_file" check:"absfile" doc:"File with certificates (PEM) that are trusted there instead of the system's; an absolute path."`
+	AppID             int    `yaml:"app_id" default:"0" check:"min=0" doc:"Number of a GitHub App, 0 for none."`
+	AppPrivateKeyFile string `yaml:"app_private_key_file" doc:"File with the private key of the app (PEM)."`
+	AppInstallationID int    `yaml:"app_installation_id" default:"0" check:"min=0" doc:"Installation of the app; 0 finds that of each repository."`
+	WriteSpacingMS    int    `yaml:"write_spacing_ms" default:"1000" check:"min=0,max=60000" doc:"Least time between two changes at GitHub, in milliseconds: a second is what github.com asks for."`
+
+	Watching
+}
+
+// GitLab is the section gitlab.
+type GitLab struct {
+	URL       string `yaml:"url" default:"https://gitlab.com" check:"url" doc:"Address of GitLab; one below a path is written with it."`
+	Token     string `yaml:"token" default:"${GITLAB_TOKEN}" secret:"true" doc:"Project, group or personal access token with the scope api. None: nothing is taken from GitLab."`
+	TokenFile string `yaml:"token_file" doc:"File with the token, which goes before token: what is written there later is used without a restart."`
+	CAFile    string `yaml:"ca_file" check:"absfile" doc:"File with certificates (PEM) that are trusted there instead of the system's; an absolute path."`
+
+	Watching
+}
+
+// Gitea is the section gitea.
+type Gitea struct {
+	URL       string `yaml:"url" check:"url,optional" doc:"Address of Gitea or Forgejo; one below a path is written with it."`
+	Token     string `yaml:"token" default:"${GITEA_TOKEN}" secret:"true" doc:"Access token with write permission for issues and repositories, and to read users. None: nothing is taken from there."`
+	TokenFile string `yaml:"token_file" doc:"File with the token, which goes before token: what is written there later is used without a restart."`
+	CAFile    string `yaml:"ca_file" check:"absfile" doc:"File with certificates (PEM) that are trusted there instead of the system's; an absolute path."`
+
+	Watching
+}
+
+// Forge is a forge as the settings name it.
+type Forge struct {
+	Source           string // github, gitlab or gitea: the name of its section
+	URL              string
+	Token, TokenFile string
+	CAFile           string
+	App              bool // a GitHub App logs in
+	*Watching
+}
+
+// Login reports whether there is a login for it.
+func (f Forge) Login() bool { return f.Token != "" || f.TokenFile != "" || f.App }
+
+// Forges are the forges, whether they have a login or not.
+func (c *Config) Forges() []Forge {
+	h, l, t := &c.GitHub, &c.GitLab, &c.Gitea
+	return []Forge{
+		{"github", h.URL, h.Token, h.TokenFile, h.CAFile, h.AppID != 0, &h.Watching},
+		{"gitlab", l.URL, l.Token, l.TokenFile, l.CAFile, false, &l.Watching},
+		{"gitea", t.URL, t.Token, t.TokenFile, t.CAFile, false, &t.Watching},
+	}
+}
+
+// Forge is the forge of that source.
+func (c *Config) Forge(source string) (Forge, bool) {
+	for _, f := range c.Forges() {
+		if f.Source == source {
+			return f, true
+		}
+	}
+	return Forge{}, false
+}
+
+// IsForge reports whether source is that of a forge.
+func IsForge(source string) bool {
+	return source == "github" || source == "gitlab" || source == "gitea"
 }
 
 // Folder is the section folder.
@@ -91,10 +155,17 @@ func (s Serve) Names() []string {
 	return strings.Fields(strings.ToLower(strings.Join(s.Hosts, " ") + " " + listen + " " + public))
 }
 
-// repositoryPattern reports whether s is owner/name or owner/*.
+// repositoryPattern reports whether s is owner/name or owner/*; an owner may be the path of
+// a group in a group.
 func repositoryPattern(s string) bool {
-	owner, name, ok := strings.Cut(s, "/")
-	return ok && PlainName(owner) && (name == "*" || PlainName(name))
+	parts := strings.Split(s, "/")
+	last := len(parts) - 1
+	for i, part := range parts {
+		if !PlainName(part) && (i != last || part != "*") {
+			return false
+		}
+	}
+	return last > 0
 }
 
 // PlainName reports whether s can be the name of an owner or a repository.
@@ -110,23 +181,28 @@ func labelName(s string) bool {
 
 // forges complains of settings of a forge that do not go together.
 func (p *parser) forges() {
-	g := &p.config.GitHub
-	names := map[string]string{}
-	for _, l := range g.labels() {
-		name := strings.ToLower(l.name)
-		if other, taken := names[name]; taken {
-			p.problem("config.same_label", p.at(p.set(l.key, other)), l.key, l.name, other)
-			continue
+	for _, f := range p.config.Forges() {
+		names := map[string]string{}
+		for _, l := range f.labels() {
+			name := strings.ToLower(l.name)
+			if other, taken := names[name]; taken {
+				p.problem("config.same_label", p.at(p.set(l.key, other)), l.key, l.name, other)
+				continue
+			}
+			names[name] = l.key
 		}
-		names[name] = l.key
+	}
+	if t := p.config.Gitea; t.URL == "" && (len(t.Repositories) > 0 || t.TokenFile != "") {
+		p.problem("config.gitea_url", p.at(p.set("gitea.repositories", "gitea.token_file")))
 	}
 	for _, who := range slices.Sorted(maps.Keys(p.config.Access.People)) {
-		account := p.config.Access.People[who]
-		if source, login, _ := strings.Cut(account, ":"); source != "github" || !PlainName(login) {
-			p.problem("config.account", p.at(p.set("access.people")), clean(who), short(account))
+		for _, account := range strings.Fields(p.config.Access.People[who]) {
+			if source, login, _ := strings.Cut(account, ":"); !IsForge(source) || !PlainName(login) {
+				p.problem("config.account", p.at(p.set("access.people")), clean(who), short(account))
+			}
 		}
 	}
-	if g.AppID != 0 && g.AppPrivateKeyFile == "" {
+	if g := p.config.GitHub; g.AppID != 0 && g.AppPrivateKeyFile == "" {
 		p.problem("config.app_key", p.at(p.set("github.app_id")))
 	}
 }
@@ -134,11 +210,15 @@ func (p *parser) forges() {
 // label is a label with the key that names it.
 type label struct{ key, name string }
 
-func (g *GitHub) labels() []label {
-	return []label{
-		{"github.bot_label", g.BotLabel}, {"github.processing_label", g.ProcessingLabel}, {"github.done_label", g.DoneLabel}, {"github.paused_label", g.PausedLabel},
-		{"github.stopped_label", g.StoppedLabel}, {"github.failed_label", g.FailedLabel}, {"github.waiting_label", g.WaitingLabel},
+func (f Forge) labels() []label {
+	all := []label{
+		{"bot_label", f.BotLabel}, {"processing_label", f.ProcessingLabel}, {"done_label", f.DoneLabel}, {"paused_label", f.PausedLabel},
+		{"stopped_label", f.StoppedLabel}, {"failed_label", f.FailedLabel}, {"waiting_label", f.WaitingLabel},
 	}
+	for i := range all {
+		all[i].key = f.Source + "." + all[i].key
+	}
+	return all
 }
 
 // set is where the first of the keys that is set was set.

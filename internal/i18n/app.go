@@ -17,7 +17,7 @@ func appTexts() map[string]text {
 		"app.retry_live": {"run %s is %s and has not ended: tori run --resume %s goes on with it, tori stop %s ends it (%v)",
 			"実行 %s は %s で、まだ終わっていません。続けるには tori run --resume %s、終わらせるには tori stop %s を使ってください（%v）"},
 		"app.retry_chat":      {"run %s is a job of a conversation, where its result is approved: ask for it again there", "実行 %s は会話から依頼されたジョブで、結果の承認もそこで行います。会話でもう一度依頼してください"},
-		"app.retry_unwatched": {"%s lies in a repository that is not watched any more (github.repositories, folder)", "%s のリポジトリは監視の対象から外れています（github.repositories、folder）"},
+		"app.retry_unwatched": {"%s lies in a repository that is not watched any more (repositories of github, gitlab, gitea; folder)", "%s のリポジトリは監視の対象から外れています（github、gitlab、gitea の repositories、folder）"},
 		"app.owner_died": {"Run %s (#%s) was left by process %d on %s, which died: tori run --resume %s goes on with it",
 			"実行 %s（#%s）は、プロセス %d（%s）が異常終了したため中断しています。tori run --resume %s で続けられます"},
 		"app.sandbox_none": {"sandbox.mode is none: commands of the model would run unconfined; allow that with --allow-unsandboxed", "sandbox.mode が none のため、モデルのコマンドが隔離なしで実行されます。許可するには --allow-unsandboxed を付けてください"},

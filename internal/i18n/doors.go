@@ -3,9 +3,10 @@ package i18n
 func doorTexts() map[string]text {
 	return map[string]text{
 		"config.want.repository": {"a repository as owner/name, or owner/* for all of an owner", "owner/name の形のリポジトリ(owner/* はその所有者のすべて)"},
-		"config.want.forgeurl":   {"a repository of a forge as github:owner/name", "github:owner/name の形のフォージのリポジトリ"},
+		"config.want.forgeurl":   {"a repository of a forge such as github:owner/name or gitlab:group/sub/name", "github:owner/name や gitlab:group/sub/name の形のフォージのリポジトリ"},
 		"config.want.person":     {"a person as CHANNEL:ID, such as slack:U123 or terminal:hanako", "slack:U123 や terminal:hanako のような チャンネル:ID の形の人"},
-		"config.account":         {"%s: access.people.%s: expected an account as github:NAME, found %s", "%s: access.people.%s: github:名前 の形のアカウントが必要ですが、%s です"},
+		"config.gitea_url":       {"%s: gitea.url: expected the address of the server, which gitea.repositories and gitea.token_file need; found nothing", "%s: gitea.url: gitea.repositories や gitea.token_file にはサーバーのアドレスが必要ですが、設定されていません"},
+		"config.account":         {"%s: access.people.%s: expected an account as github:NAME, gitlab:NAME or gitea:NAME, found %s", "%s: access.people.%s: github:名前、gitlab:名前、gitea:名前 の形のアカウントが必要ですが、%s です"},
 		"config.chat_where":      {"%s: %s: expected either path (a repository of this machine) or url (one of a forge) for %s", "%s: %s: %s には path（このマシンのリポジトリ）か url（フォージのリポジトリ）のどちらか一方が必要です"},
 		"config.want.session":    {"the id of a conversation as /show channel tells it, such as slack:T1:C1 or line:user:U1", "/show channel で表示される会話の ID(slack:T1:C1 や line:user:U1 など)"},
 		"config.want.mail":       {"an address of mail such as ops@example.com", "ops@example.com のようなメールアドレス"},
