@@ -114,7 +114,7 @@ func measurePool(ctx context.Context, dir string, tasks, atOnce, turns int) (sam
 	s := sample{}
 	ms, err := stopwatch(func() error {
 		for i := range tasks {
-			k := task.Key{Source: "github", Owner: "o", Repo: "r" + strconv.Itoa(i%50), Type: dispatch.TypeIssue, ID: strconv.Itoa(i)}
+			k := task.Key{Source: "github", Owner: "o", Repo: "r" + strconv.Itoa(i%50), Type: task.TypeIssue, ID: strconv.Itoa(i)}
 			if _, err := store.Enqueue(ctx, contextstore.Metadata{TaskKey: k, User: "u" + strconv.Itoa(i%20), Title: "Task " + k.ID}); err != nil {
 				return err
 			}

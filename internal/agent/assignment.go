@@ -21,6 +21,7 @@ type assignment struct {
 	continues               bool // the work of an earlier run is on the branch
 	said                    dialogue.Thread
 	pull                    *forge.Pull // nil for an issue
+	kind                    string      // the task's type
 	conflicts               []string    // files with conflict markers
 	ci                      []forge.CheckRun
 	ciUnread                bool // there may be others, which may not be read
@@ -34,9 +35,9 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m assignmen
 		return m, err
 	}
 	key := r.ledger.Metadata().TaskKey
-	m = assignment{title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull}
+	m = assignment{title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull, kind: key.Type}
 	if !r.out.Here() {
-		m.id = "#" + it.Key.ID + " of " + forge.RepoOf(key).String()
+		m.id = it.Key.Number() + " of " + forge.RepoOf(key).String()
 	}
 	m.labels = slices.DeleteFunc(slices.Clone(it.Labels), r.out.Host.Labels.Ours)
 	m.continues = r.out.Place.Exists && it.Pull == nil

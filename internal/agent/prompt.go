@@ -13,6 +13,7 @@ import (
 	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/progress"
+	"toritsugi/internal/task"
 )
 
 // systemPrompt is the same for every run: no clock, no counters, no names, so
@@ -57,7 +58,10 @@ func taskPrompt(m assignment, checks string, most int) string {
 	var b strings.Builder
 	what, tag := "Issue", "issue"
 	if m.pull != nil {
-		what, tag = "Pull request", "pull_request"
+		what, tag = "Pull request", m.kind
+		if m.kind == task.TypeMerge {
+			what = "Merge request"
+		}
 	}
 	b.WriteString("# Task")
 	body := progress.Head(strings.TrimSpace(m.body), most)
@@ -143,7 +147,7 @@ const maxConflicts = 50
 func pullText(m assignment) string {
 	var b strings.Builder
 	p, ci := m.pull, m.ci
-	fmt.Fprintf(&b, "You work on the branch of this pull request, %s, which is to be merged into %s. What you change is added to it as one commit.\n", p.Head.Name, p.Base.Name)
+	fmt.Fprintf(&b, "You work on the branch of this %s, %s, which is to be merged into %s. What you change is added to it as one commit.\n", strings.ReplaceAll(m.kind, "_", " "), p.Head.Name, p.Base.Name)
 	if p.Conflicts {
 		b.WriteString(mergeText(p.Base.Name, m.conflicts))
 	}

@@ -101,7 +101,7 @@ func (t *talks) Watched(ctx context.Context, user, name string) (url string, ok 
 func (t *talks) Begin(ctx context.Context, a conversation.AskedIssue) (told, run string, err error) {
 	source, name, _ := strings.Cut(a.URL, ":")
 	r, _ := forge.ParseRepo(name)
-	k := task.Key{Source: source, Owner: r.Owner, Repo: r.Name, Type: dispatch.TypeIssue, ID: a.Number}
+	k := task.Key{Source: source, Owner: r.Owner, Repo: r.Name, Type: task.TypeIssue, ID: a.Number}
 	if !slices.Contains(t.watched(), source) { // a repository of chat.repositories
 		return "", "", i18n.E("app.retry_unwatched", order.Ref(k))
 	}

@@ -10,6 +10,7 @@ import (
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
+	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
 
@@ -130,7 +131,7 @@ func (s *Service) Draft(ctx context.Context, job approval.Job) (*Host, forge.Ite
 	if err != nil {
 		return nil, forge.Item{}, err
 	}
-	k.Type, k.ID = "pull_request", url[strings.LastIndexByte(url, '/')+1:]
+	k.Type, k.ID = task.TypeProposed(k.Source), url[strings.LastIndexByte(url, '/')+1:]
 	it, err := h.Item(ctx, k)
 	if err == nil && it.Pull == nil {
 		err = i18n.E("approval.no_draft", job.Job, url)

@@ -21,7 +21,7 @@ const mostEarlier = 20
 // changed nothing. ok is false where there is none.
 func (r *Run) existingProposal(ctx context.Context) (branch string, ok bool, err error) {
 	m := r.Ledger.Metadata()
-	if m.TaskKey.Type != "issue" {
+	if m.TaskKey.Type != task.TypeIssue {
 		return "", false, nil
 	}
 	all, err := r.Store.Before(ctx, m.TaskKey, m.UUID, mostEarlier)
@@ -40,7 +40,7 @@ func (r *Run) existingProposal(ctx context.Context) (branch string, ok bool, err
 		case number == onTheWay:
 			return at.Branch, true, nil
 		case number != "":
-			pull := task.Key{Source: m.TaskKey.Source, Owner: m.TaskKey.Owner, Repo: m.TaskKey.Repo, Type: "pull_request", ID: number}
+			pull := task.Key{Source: m.TaskKey.Source, Owner: m.TaskKey.Owner, Repo: m.TaskKey.Repo, Type: task.TypeProposed(m.TaskKey.Source), ID: number}
 			if ok, err := r.isOpen(ctx, pull, at.Branch); !ok {
 				return "", false, err
 			}

@@ -181,7 +181,7 @@ func (s *Service) post(ctx context.Context, uuid, key, text string) (string, err
 			break
 		} else if kind == EffectPull && came != "" {
 			shown, folded, folds := strings.Cut(text, "\n<details>") // a line that only ours begin
-			text = shown + "\n" + s.Lang.T("agent.comment_pull", came) + "\n"
+			text = shown + "\n" + s.Lang.T("agent.comment_"+task.TypeProposed(item.Source), came) + "\n"
 			if folds {
 				text += "\n<details>" + folded
 			}

@@ -14,6 +14,7 @@ import (
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/lazyregexp"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -156,7 +157,7 @@ func (r *Run) choose(ctx context.Context) (p Place, err error) {
 		return p, err
 	}
 	if it.Pull.Head.Repo != forge.RepoOf(key) {
-		return p, &TaskError{Err: i18n.E("agent.other_repository", key.ID, it.Pull.Head.Repo, forge.RepoOf(key))}
+		return p, &TaskError{Err: i18n.E("agent.other_repository", order.Ref(key), it.Pull.Head.Repo, forge.RepoOf(key))}
 	}
 	p.Onto, p.Branch, p.Pull, p.Exists = it.Pull.Base.Name, it.Pull.Head.Name, key.ID, true
 	return p, r.branchIsFree(ctx, p.Branch, closed(key, it.Body)...)

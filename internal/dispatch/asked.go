@@ -18,7 +18,7 @@ func (i *Intake) Ask(ctx context.Context, w *Watch, k task.Key, act order.Act) (
 		return "", last, err
 	}
 	it, err := w.Host.Item(ctx, k)
-	if forge.Is(err, forge.NotFound) || forge.Is(err, forge.Gone) || err == nil && it.Pull != nil && k.Type == TypeIssue {
+	if forge.Is(err, forge.NotFound) || forge.Is(err, forge.Gone) || err == nil && it.Pull != nil && k.Type == task.TypeIssue {
 		return "", last, i18n.E("dispatch.no_issue", order.Ref(k))
 	}
 	if err != nil {

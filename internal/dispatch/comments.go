@@ -147,13 +147,13 @@ func (i *Intake) handleAll(ctx context.Context, w *Watch, r forge.Repo, said []f
 	var t trouble
 	behind := map[string]bool{} // items
 	for _, c := range said {
-		if now.has(c) || behind[c.Item] {
+		if now.has(c) || behind[c.Type+c.Item] {
 			continue
 		}
 		err := i.handle(ctx, w, r, c)
 		switch ends := t.ends(err); {
 		case ends || passing(err) || kept(err, i.clock(w).Sub(c.Edited)):
-			behind[c.Item] = true
+			behind[c.Type+c.Item] = true
 			if left.IsZero() {
 				left = c.Edited
 			}
@@ -247,12 +247,12 @@ func (i *Intake) answered(ctx context.Context, w *Watch, k task.Key, last contex
 	return err
 }
 
-// about finds the task that a comment is about, and its newest run. A note does
+// about finds the task that a comment is about, and its newest run. A note need
 // not say whether it is on an issue or a pull request.
 func (i *Intake) about(ctx context.Context, w *Watch, r forge.Repo, c forge.Comment) (k task.Key, last contextstore.View, ok bool, err error) {
 	k = task.Key{Source: w.Host.Source(), Owner: r.Owner, Repo: r.Name, ID: c.Item}
-	for _, k.Type = range []string{TypeIssue, TypePull} {
-		if k.Type == TypeIssue && c.Kind != forge.Note {
+	for _, k.Type = range []string{task.TypeIssue, task.TypeProposed(k.Source)} {
+		if k.Type == task.TypeIssue && c.Kind != forge.Note || c.Type != "" && c.Type != k.Type {
 			continue
 		}
 		if last, ok, err = i.latest(ctx, k); ok || err != nil {
@@ -261,12 +261,6 @@ func (i *Intake) about(ctx context.Context, w *Watch, r forge.Repo, c forge.Comm
 	}
 	return k, last, false, nil
 }
-
-// The types of tasks at a forge (inherit §2).
-const (
-	TypeIssue = "issue"
-	TypePull  = "pull_request"
-)
 
 // command carries out what a comment commands. One by somebody who may not is
 // passed over: an answer would let strangers make us talk.

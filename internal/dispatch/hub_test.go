@@ -214,7 +214,7 @@ func (l *lobby) status(uuid string) task.Status {
 }
 
 func key(n int) task.Key {
-	return task.Key{Source: "github", Owner: "o", Repo: "a", Type: TypeIssue, ID: fmt.Sprint(n)}
+	return task.Key{Source: "github", Owner: "o", Repo: "a", Type: task.TypeIssue, ID: fmt.Sprint(n)}
 }
 
 func (l *lobby) bodies(n int) (all []string) {

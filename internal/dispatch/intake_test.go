@@ -426,7 +426,7 @@ func TestFollowUpIsForOurs(t *testing.T) {
 	}
 	for id, marker := range map[string]string{"1": "", "2": "pull-1"} {
 		k := key(0)
-		k.Type, k.ID = TypePull, id
+		k.Type, k.ID = task.TypePull, id
 		l.hub.items[id] = forge.Item{Key: k, Open: true, Author: forge.Person{ID: 1}, Pull: &forge.Pull{Marker: marker}}
 		l.hub.said = append(l.hub.said, forge.Comment{ID: "review/" + id, Kind: forge.Review, Item: id, Author: ken, Verdict: forge.ChangesRequested, Edited: l.hub.now})
 	}
@@ -435,7 +435,7 @@ func TestFollowUpIsForOurs(t *testing.T) {
 	}
 	for id, want := range map[string]bool{"1": false, "2": true} {
 		k := key(0)
-		k.Type, k.ID = TypePull, id
+		k.Type, k.ID = task.TypePull, id
 		if _, ok, err := l.Store.Latest(t.Context(), k); ok != want || err != nil {
 			t.Errorf("%s begun: %v, %v", id, ok, err)
 		}

@@ -29,7 +29,7 @@ func openStore(t *testing.T, base string) *contextstore.Store {
 
 func enqueue(t *testing.T, s *contextstore.Store, source, repo, user string, n int) string {
 	t.Helper()
-	id, err := s.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{Source: source, Owner: "o", Repo: repo, Type: TypeIssue, ID: fmt.Sprint(n)}, User: user, Run: json.RawMessage(`{"ask":{"how":"label"}}`)})
+	id, err := s.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{Source: source, Owner: "o", Repo: repo, Type: task.TypeIssue, ID: fmt.Sprint(n)}, User: user, Run: json.RawMessage(`{"ask":{"how":"label"}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

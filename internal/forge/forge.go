@@ -298,6 +298,7 @@ type Comment struct {
 	ID      string // unique in the repository: "note/12", "review/5", "line/7"
 	Kind    CommentKind
 	Item    string // number of the item it belongs to
+	Type    string // of that item, one of package task's; "" where the number alone says which
 	Author  Person
 	Body    string // Markdown, without our marker
 	Marker  string // of our own comments, else ""

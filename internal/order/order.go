@@ -176,5 +176,5 @@ func TakeUp(ctx context.Context, s *contextstore.Store, uuid string, a Act) erro
 	return s.SetMark(ctx, uuid, actMark, string(raw))
 }
 
-// Ref names a task for people: owner/repo#12.
-func Ref(k task.Key) string { return k.Owner + "/" + k.Repo + "#" + k.ID }
+// Ref names a task for people: owner/repo#12, and owner/repo!12 for a merge request.
+func Ref(k task.Key) string { return k.Owner + "/" + k.Repo + k.Number() }

@@ -18,9 +18,35 @@ type Key struct {
 	ID     string `json:"task_id"`
 }
 
-// String is the key as log records show it: source/owner/repo#id (store-v2 §9.3).
+// String is the key as log records show it: source/owner/repo#id (store-v2 §9.3), with !id for a merge request.
 func (k Key) String() string {
-	return k.Source + "/" + k.Owner + "/" + k.Repo + "#" + k.ID
+	return k.Source + "/" + k.Owner + "/" + k.Repo + k.Number()
+}
+
+// The types of tasks at a forge (inherit §2).
+const (
+	TypeIssue = "issue"
+	TypePull  = "pull_request"
+	TypeMerge = "merge_request" // a pull request of GitLab, which numbers them apart from issues
+)
+
+// TypeProposed is the type by which a forge takes changes.
+func TypeProposed(source string) string {
+	if source == "gitlab" {
+		return TypeMerge
+	}
+	return TypePull
+}
+
+// Proposed reports whether it is a pull or merge request.
+func (k Key) Proposed() bool { return k.Type == TypePull || k.Type == TypeMerge }
+
+// Number names the task within its repository for people: #12, and !12 for a merge request.
+func (k Key) Number() string {
+	if k.Type == TypeMerge {
+		return "!" + k.ID
+	}
+	return "#" + k.ID
 }
 
 // Status says where a task stands; it is the value of the row's status column.
