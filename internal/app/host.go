@@ -107,7 +107,7 @@ func (s *system) openForge(f config.Forge) error {
 			err = errors.New("it is empty")
 		}
 		if err != nil {
-			return i18n.E("app.token_file", f.TokenFile, err)
+			return i18n.E("app.token_file", f.Source, f.TokenFile, err)
 		}
 		token, fresh = string(b), s.fresh(f.TokenFile, b)
 	}

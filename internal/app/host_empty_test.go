@@ -16,8 +16,10 @@ func TestEmptyTokenFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &system{cfg: &config.Config{GitHub: config.GitHub{TokenFile: file}}}
-	if err := s.openHosts(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "github.token_file: ") || !strings.Contains(err.Error(), file) {
-		t.Errorf("%v", err)
+	for source, c := range map[string]*config.Config{"github": {GitHub: config.GitHub{URL: "https://github.com", TokenFile: file}}, "gitlab": {GitLab: config.GitLab{URL: "https://gitlab.com", TokenFile: file}}} {
+		s := &system{cfg: c}
+		if err := s.openHosts(t.Context()); err == nil || !strings.HasPrefix(err.Error(), source+".token_file: ") || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", source, err)
+		}
 	}
 }

@@ -9,8 +9,8 @@ func TestProxyFor(t *testing.T) {
 		address, want string
 		env           map[string]string
 	}{
-		{"", "", nil},
-		{"", "http://proxy:3128", map[string]string{"HTTPS_PROXY": "http://proxy:3128"}},
+		{"https://github.com", "", nil},
+		{"https://github.com", "http://proxy:3128", map[string]string{"HTTPS_PROXY": "http://proxy:3128"}},
 		{"https://git.corp.example/", "http://proxy:3128", map[string]string{"https_proxy": "http://proxy:3128"}},
 		{"https://git.corp.example", "", map[string]string{"https_proxy": "http://proxy:3128", "no_proxy": ".corp.example"}},
 		{"http://localhost:1", "", map[string]string{"HTTPS_PROXY": "http://proxy:3128"}},

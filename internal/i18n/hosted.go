@@ -89,7 +89,7 @@ func hostedTexts() map[string]text {
 		"app.ca_file":             {"%s.ca_file: %s cannot be used: %v", "%s.ca_file: %s を使えません: %v"},
 		"app.no_certificates":     {"it holds no certificate (PEM)", "証明書（PEM）がありません"},
 		"app.no_repositories":     {"%s.repositories is empty: name the repositories that work is taken from, as owner/name or owner/*", "%s.repositories が空です。作業を受け付けるリポジトリを owner/name または owner/* で指定してください"},
-		"app.token_file":          {"github.token_file: %s cannot be read: %v", "github.token_file: %s を読めません: %v"},
+		"app.token_file":          {"%s.token_file: %s cannot be read: %v", "%s.token_file: %s を読めません: %v"},
 		"app.app_key":             {"github.app_private_key_file: %s cannot be read: %v", "github.app_private_key_file: %s を読めません: %v"},
 		"app.listen":              {"serve.listen: %s cannot be listened at: %v", "serve.listen: %s で待ち受けられません: %v"},
 		"contextstore.alone":      {"another tori %s works on %s: %v", "別の tori %s が %s を使っています: %v"},
