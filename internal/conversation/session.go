@@ -63,7 +63,7 @@ type File struct {
 
 // said reports whether a model sees the entry as part of what was said.
 func (e *Entry) said() bool {
-	if strings.TrimSpace(e.Content) == "" {
+	if strings.TrimSpace(e.text()) == "" {
 		return false
 	}
 	return e.Kind == channel.Decided || !e.Control && e.Decision == nil && (e.Role == roleUser || e.Kind == channel.Answer)
@@ -77,7 +77,10 @@ func (n *Entry) text() string {
 		}
 	}
 	if n.Kind == channel.Decided { // the program's words, which no model is to take for its own
-		return "<notice>" + n.Content + "</notice>"
+		return notice(n.Content)
+	}
+	if n.Role == roleAssistant {
+		return unnoticed(n.Content)
 	}
 	return n.Content
 }

@@ -334,7 +334,9 @@ func (t *turn) finish(ctx context.Context, answer string) {
 	text, again := t.plain(answer)
 	if again {
 		t.e.Log.Warn("Chat hands over again, or says nothing; it is asked for words", "session_id", t.x.ID, "turn_id", t.id)
-		t.say(llm.RoleAssistant, answer)
+		if answer != "" {
+			t.say(llm.RoleAssistant, answer)
+		}
 		t.frame("again", nil)
 		t.mayHand = false
 		answer, err := t.ask(ctx)
