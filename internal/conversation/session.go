@@ -228,9 +228,7 @@ func (e *Engine) know(w *contextstore.SessionWriter, x session, n Entry) error {
 
 // title is the first line of a text, shortened.
 func title(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	line, _ = contract.Shortened(strings.TrimSpace(line), maxTitle)
-	return line
+	return contract.Headline(strings.TrimSpace(text), maxTitle)
 }
 
 // last is the latest entry, a zero one where there is none.
