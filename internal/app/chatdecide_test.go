@@ -174,12 +174,14 @@ func TestDecisionsInChat(t *testing.T) {
 	type step struct {
 		session, user, text string // %[1]s is the job, %[2]s the hash, %[3]s the uuid
 		want                map[i18n.Lang]string
+		not                 string
 	}
 	both := func(en, ja string) map[i18n.Lang]string {
 		return map[i18n.Lang]string{i18n.English: en, i18n.Japanese: ja}
 	}
-	mine := func(text, en, ja string) step { return step{tableSession, hanako, text, both(en, ja)} }
-	his := func(text, en, ja string) step { return step{of, taro, text, both(en, ja)} }
+	mine := func(text, en, ja string) step { return step{tableSession, hanako, text, both(en, ja), ""} }
+	his := func(text, en, ja string) step { return step{of, taro, text, both(en, ja), ""} }
+	without := func(s step, not string) step { s.not = not; return s }
 	granted := both("Applied: let it be 42 (job ", "適用しました: let it be 42（ジョブ ")
 	for name, c := range map[string]struct {
 		more   string
@@ -192,8 +194,11 @@ func TestDecisionsInChat(t *testing.T) {
 			"requested granted", granted, task.Completed},
 		"denied": {"", []step{mine("/deny %[1]s not so", "Denied: let it be 42 (job %[1]s)\nReason: not so\nNothing was changed.", "%[1]s）\n理由: not so\n何も変更していません"), mine("/approve %[1]s %[2]s", "is decided already: denied", "すでに決定済み")},
 			"requested denied", nil, task.Stopped},
-		"another hash": {"", []step{mine("/approve %[1]s 000000000000", "not what this decision is about any more", "変わっています"), mine("/approve %[1]s", "not what this decision is about any more", "変わっています"),
+		"another hash": {"", []step{mine("/approve %[1]s 000000000000", "not what this decision is about any more", "変わっています"),
 			mine("/approve %[1]s 000000000000", "/approve %[1]s %[2]s\n", "/approve %[1]s %[2]s\n"), his("/approve %[1]s 000000000000", "may not decide about job", "決定できません")},
+			"requested", nil, task.AwaitingApproval},
+		"no hash": {"", []step{mine("/approve %[1]s", "the hash is missing that says what is approved. To approve what its request shows: /approve %[1]s %[2]s", "ハッシュがありません。承認要求に表示された内容を承認するには: /approve %[1]s %[2]s"),
+			without(mine("/approve %[1]s", "let it be 42", "let it be 42"), "request: "), his("/approve %[1]s", "may not decide about job", "決定できません")},
 			"requested", nil, task.AwaitingApproval},
 		"asked about": {"", []step{mine("/jobs", "%[1]s let it be 42 (waiting for a decision, ", "%[1]s let it be 42（承認待ち、"), mine("/status", ": let it be 42 (waiting for a decision, ", ": let it be 42（承認待ち、")},
 			"requested", nil, task.AwaitingApproval},
@@ -219,7 +224,7 @@ func TestDecisionsInChat(t *testing.T) {
 				for _, s := range c.steps {
 					fill := func(text string) string { return fmt.Sprintf(text+"%[4]s", job.Job, job.Short(), v.Metadata.UUID, "") }
 					got, want := b.says(s.session, s.user, fill(s.text)), fill(s.want[lang])
-					if !strings.Contains(got, want) || s.user == taro && !strings.Contains(s.text, "%[3]s") && strings.Contains(got, v.Metadata.UUID) {
+					if !strings.Contains(got, want) || s.not != "" && strings.Contains(got, s.not) || s.user == taro && !strings.Contains(s.text, "%[3]s") && strings.Contains(got, v.Metadata.UUID) {
 						t.Errorf("%s says %s: %s", s.user, s.text, got)
 					}
 				}

@@ -31,7 +31,8 @@ type Decision struct {
 // queue, a denied one ends. Of decisions from several places exactly one counts, the
 // others get a *DecidedError; the one that counted is good again while nobody works on what was
 // granted. One about another hash is an *OtherHashError with the
-// request to be shown. With any error nothing was decided, but for expiry.
+// request to be shown; a grant without one is told what to say. With any error nothing was
+// decided, but for expiry.
 func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 	job, err := j.Find(ctx, d.Job, everyone)
 	if err != nil {
@@ -63,10 +64,14 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 			}
 			return &OtherHashError{job}
 		}
-		if job.State.Hash != job.Hash() { // a kill came before its request
+		asked := job.State.Hash == job.Hash()
+		if !asked { // a kill came before its request
 			if err := j.recordRequest(&job, ""); err != nil {
 				return err
 			}
+		}
+		if d.Grant && d.Hash == "" && asked && job.Grantable() {
+			return i18n.E("approval.no_hash", job.Job, job.Title, grants(job))
 		}
 		if (d.Grant || d.Hash != "") && !itsHash(job.Hash(), d.Hash) {
 			return &OtherHashError{job}
@@ -91,6 +96,9 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 	}
 	return job, nil
 }
+
+// grants is the command that grants a job as it is.
+func grants(job Job) string { return "/approve " + job.Job + " " + job.Short() }
 
 // locked reads a job anew and calls f while nobody else decides about it.
 func (j *Jobs) locked(ctx context.Context, job *Job, f func() error) error {

@@ -76,7 +76,7 @@ func (l approvalsListCmd) Run(c *console) error {
 			return nil
 		}
 		if len(all) == 0 {
-			c.say("cli.no_approvals")
+			c.nothing("cli.no_approvals", a.Store.BaseDir)
 			return nil
 		}
 		for _, job := range all {
@@ -89,6 +89,13 @@ func (l approvalsListCmd) Run(c *console) error {
 		c.say("cli.approval_show")
 		return nil
 	})
+}
+
+// nothing says that there is nothing to list, and where that was looked for: the
+// configuration of another directory may name another base directory.
+func (c *console) nothing(key, base string) {
+	c.say(key)
+	c.say("ops.looked_in", redact.Printable(base))
 }
 
 func when(t time.Time) string {
@@ -202,7 +209,7 @@ func (o approvalsAutoCmd) Run(c *console) error {
 			return err
 		}
 		if len(all) == 0 && !o.JSON {
-			c.say("cli.no_auto")
+			c.nothing("cli.no_auto", a.Store.BaseDir)
 		}
 		for _, g := range all {
 			if o.JSON {

@@ -150,6 +150,17 @@ func (p *proposals) says(want string, args ...string) string {
 
 func TestApprovals(t *testing.T) {
 	p := newProposals(t, "language: en\n")
+	empty := "The base directory is " + p.base + "; --base-dir or --config names another.\n"
+	for _, verb := range []string{"approvals", "approvals auto", "sessions"} {
+		p.says(empty, strings.Fields(verb)...)
+		if out, _ := p.tori(i18n.English, append(strings.Fields(verb), "--json")...); out != "" {
+			t.Errorf("%s: %s", verb, out)
+		}
+	}
+	p.says(empty, "tasks", "--status", "failed")
+	if out, _ := p.tori(i18n.Japanese, "approvals"); !strings.Contains(out, "決定を待つ提案はありません。\nベースディレクトリは "+p.base+" です（") {
+		t.Error(out)
+	}
 	p.says("No proposal waits", "approvals")
 	first, second := p.propose(approval.Branch, false), p.propose(approval.Branch, false)
 	if out := p.says(first.Job, "approvals"); !strings.Contains(out, second.Job) || !strings.Contains(out, first.Short()) {

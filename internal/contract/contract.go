@@ -545,7 +545,7 @@ func Shortened(s string, most int) (short string, left int) {
 // Headline is the first line of a text, of a longer one the beginning of at most so many
 // characters, "…" at its end: no word is cut, and no quotation is left open.
 func Headline(s string, most int) string {
-	r := []rune(firstLine(s))
+	r := []rune(strings.TrimSpace(firstLine(s)))
 	if len(r) <= most {
 		return string(r)
 	}
@@ -565,5 +565,5 @@ func Headline(s string, most int) string {
 			short = short[:i]
 		}
 	}
-	return strings.TrimRight(short, " 、。,") + "…"
+	return strings.TrimRight(short, " 、。,.…") + "…"
 }

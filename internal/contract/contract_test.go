@@ -196,11 +196,13 @@ func TestHeadline(t *testing.T) {
 		most int
 		want string
 	}{
-		{"short\nand more", 29, "short"},
+		{"short\r\nand more", 29, "short"},
 		{"作り直す。-1 が \"-1st\" になるように直す", 13, "作り直す。-1 が…"},
 		{"作り直す。-1 が \"-1st\" になるように直す", 20, "作り直す。-1 が \"-1st\" にな…"},
 		{"作り直します。「タイムアウトの値」を変えてください", 12, "作り直します…"},
 		{"change the configuration of everything there is", 29, "change the configuration of…"},
+		{"wait for it... and then go", 17, "wait for it…"},
+		{"wait for it… and then go", 15, "wait for it…"},
 		{strings.Repeat("x", 60), 29, strings.Repeat("x", 14) + "…"},
 	} {
 		if got := Headline(c.text, c.most); got != c.want || utf8.RuneCountInString(got) > c.most {

@@ -196,7 +196,7 @@ func (t *turn) ask(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", cause(limited, err)
 	}
-	return reply.Message.Content, nil
+	return unnoticed(reply.Message.Content), nil
 }
 
 // maxHistory is how many entries a request reads at most.
@@ -346,7 +346,7 @@ func (v *shown) write(delta string) {
 	}
 	v.looked = now
 	raw := v.raw.String()
-	masked := v.strict(raw[:v.settled(raw)])
+	masked := v.strict(unnoticedSoFar(raw[:v.settled(raw)]))
 	rest, ok := strings.CutPrefix(masked, v.sent)
 	if !ok {
 		v.show("")
@@ -363,5 +363,5 @@ func (v *shown) text() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	raw := v.raw.String()
-	return v.strict(raw[:v.settled(raw)])
+	return v.strict(unnoticedSoFar(raw[:v.settled(raw)]))
 }

@@ -63,7 +63,7 @@ type File struct {
 
 // said reports whether a model sees the entry as part of what was said.
 func (e *Entry) said() bool {
-	if strings.TrimSpace(e.Content) == "" {
+	if strings.TrimSpace(e.text()) == "" {
 		return false
 	}
 	return e.Kind == channel.Decided || !e.Control && e.Decision == nil && (e.Role == roleUser || e.Kind == channel.Answer)
@@ -77,7 +77,10 @@ func (n *Entry) text() string {
 		}
 	}
 	if n.Kind == channel.Decided { // the program's words, which no model is to take for its own
-		return "<notice>" + n.Content + "</notice>"
+		return notice(n.Content)
+	}
+	if n.Role == roleAssistant {
+		return unnoticed(n.Content)
 	}
 	return n.Content
 }
@@ -225,9 +228,7 @@ func (e *Engine) know(w *contextstore.SessionWriter, x session, n Entry) error {
 
 // title is the first line of a text, shortened.
 func title(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	line, _ = contract.Shortened(strings.TrimSpace(line), maxTitle)
-	return line
+	return contract.Headline(strings.TrimSpace(text), maxTitle)
 }
 
 // last is the latest entry, a zero one where there is none.

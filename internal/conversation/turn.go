@@ -334,7 +334,9 @@ func (t *turn) finish(ctx context.Context, answer string) {
 	text, again := t.plain(answer)
 	if again {
 		t.e.Log.Warn("Chat hands over again, or says nothing; it is asked for words", "session_id", t.x.ID, "turn_id", t.id)
-		t.say(llm.RoleAssistant, answer)
+		if answer != "" {
+			t.say(llm.RoleAssistant, answer)
+		}
 		t.frame("again", nil)
 		t.mayHand = false
 		answer, err := t.ask(ctx)
@@ -521,9 +523,7 @@ func (t *turn) keep(ctx context.Context, task string, o contract.Output) {
 		DataType string `json:"data_type"`
 	}
 	_ = json.Unmarshal(o.Result, &result) // it was read by its schema
-	title, _, _ := strings.Cut(strings.TrimSpace(task), "\n")
-	title, _ = contract.Shortened(title, maxTitle)
-	err := t.e.analyses.Add(ctx, Analysis{Session: t.x.ID, Message: t.m.ID, User: t.m.User, Title: t.e.Strict(title), DataType: result.DataType,
+	err := t.e.analyses.Add(ctx, Analysis{Session: t.x.ID, Message: t.m.ID, User: t.m.User, Title: t.e.Strict(title(task)), DataType: result.DataType,
 		Record: json.RawMessage(t.e.Strict(string(o.Result))), Source: sourceHash(task), Created: t.e.Now()})
 	if err != nil {
 		t.e.Log.Error(fmt.Sprintf("An analysis of %s is not kept: %v", t.x.ID, err))

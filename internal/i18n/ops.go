@@ -29,6 +29,7 @@ func opsTexts() map[string]text {
 		"ops.minutes":    {"%dm%02ds", "%d分%d秒"},
 		"ops.seconds":    {"%ds", "%d秒"},
 		"ops.bad_status": {"%q is no status: use one of %s", "%q という状態はありません。次のいずれかを指定してください: %s"},
+		"ops.looked_in":  {"The base directory is %s; --base-dir or --config names another.", "ベースディレクトリは %s です（別の場所は --base-dir か --config で指定）。"},
 		"ops.more":       {"The newest %d of %d are shown.", "新しい順に %d 件を表示しました（全 %d 件）。"},
 		"ops.damaged":    {"Unreadable: %s", "読み取れません: %s"},
 	}

@@ -25,6 +25,7 @@ func terminalTexts() map[string]text {
 		"terminal.what_change": {"What is to be changed?", "どこを変えますか"},
 		"terminal.tab":         {"Tab: decide", "Tab: 承認・却下"},
 		"terminal.of":          {" (%d wait)", "（%d 件待ち）"},
+		"terminal.nth":         {" (%d of %d, ←→ turn to the others)", "（%d/%d 件目、←→ で切り替え）"},
 		"terminal.no_longer":   {"That proposal was decided, or has changed, in the meantime.", "その提案は、その間に決定されたか、内容が変わりました。"},
 		"terminal.keys":        {"[a]pprove [d]eny [c]hange this [v]iew all, Esc", "[a] 承認 [d] 却下 [c] 修正依頼 [v] 全差分 Esc: 戻る"},
 		"terminal.more_jobs":   {"%d more jobs", "ほかに %d 件のジョブ"},

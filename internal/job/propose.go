@@ -356,8 +356,7 @@ func (p *proposing) risk(r contract.Risk) string {
 func summary(plan string) (lines []string) {
 	for l := range strings.Lines(plan) {
 		if l = strings.TrimSpace(l); l != "" && len(lines) < 3 {
-			short, _ := contract.Shortened(l, 200)
-			lines = append(lines, short)
+			lines = append(lines, contract.Headline(l, 200))
 		}
 	}
 	return lines

@@ -43,6 +43,9 @@ func Sessions(w io.Writer, base string, o SessionsOptions) error {
 		}
 		p.printf("%-16s %5d  %-36s %s\n", stamp(contextstore.Time{Time: s.Last})[:16], s.Messages, fit(s.ID, 36), fit(s.Title, 40))
 	}
+	if len(all) == 0 && !o.JSON {
+		p.printf("%s\n", o.Lang.T("ops.looked_in", clean(base)))
+	}
 	return p.err
 }
 

@@ -74,6 +74,9 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 		p.printf("%-8s  %-11s %-16s %6d %5d  %s\n", contextstore.Short(v.Metadata.UUID), s, stamp(v.Metadata.CreatedAt)[:16], v.State.LLMCallCount,
 			v.State.ToolCallCount, fit(kept+k.Repo+"#"+k.ID+" "+v.Metadata.Title, max(o.Width-columnsBefore, 20)))
 	}
+	if len(l.Views) == 0 {
+		p.printf("%s\n", o.Lang.T("ops.looked_in", clean(base)))
+	}
 	for _, v := range l.Views {
 		if age, stale := v.Stale(o.Now, o.Stale); stale {
 			p.printf("%s\n", o.Lang.T("ops.stale", contextstore.Short(v.Metadata.UUID), v.Owner.ProcessID, clean(v.Owner.Hostname), duration(o.Lang, age)))

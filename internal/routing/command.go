@@ -32,7 +32,7 @@ type Local struct {
 type Repo struct{ Name string }
 
 // Approve is /approve JOB HASH. Hash is in lower case; "" where none was given, which grants
-// nothing and has the request shown again (spec/chat §7).
+// nothing and has the command told (spec/chat §7).
 type Approve struct{ Job, Hash string }
 
 // Deny is /deny JOB [HASH] [REASON…].

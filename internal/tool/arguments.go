@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -205,9 +206,32 @@ func (a *Arguments) mistakes(found []string, s *jsonschema.Schema, v any, at str
 	value, jsonErr := jsonl.Marshal(v)
 	kinds := kindsOf(s)
 	if jsonErr == nil && (len(s.Enum) > 0 || s.Minimum != nil || s.Maximum != nil || len(kinds) > 0 && !slices.Contains(kinds, kindOf(v))) {
-		return append(found, fmt.Sprintf("%s must be %s, not %s", at, shapeOf(s, 1), clip(string(value), 60)))
+		return append(found, fmt.Sprintf("%s must be %s, not %s", at, shapeOf(s, 1), excerpted(string(value), 60)))
 	}
 	return append(found, at+": "+said(err))
+}
+
+// excerpted is the beginning of a value in JSON, at most limit bytes of it: no word is cut, and a
+// text is closed behind its "…".
+func excerpted(value string, limit int) string {
+	if len(value) <= limit {
+		return value
+	}
+	r := []rune(value)
+	most := utf8.RuneCountInString(clip(value, limit)) - 1
+	inWord := func(c rune) bool { return c < 0x2E80 && !unicode.IsSpace(c) } // those of Japanese may stand by themselves
+	end := most
+	for end > most/2 && inWord(r[end-1]) && inWord(r[end]) {
+		end--
+	}
+	if end <= most/2 { // a word as long as that
+		end = most
+	}
+	short := strings.TrimRight(string(r[:end]), ` .,…\`) + "…"
+	if value[0] == '"' {
+		short += `"`
+	}
+	return short
 }
 
 func (a *Arguments) objectMistakes(found []string, s *jsonschema.Schema, v map[string]any, at string) []string {

@@ -112,16 +112,21 @@ func TestArgumentsNameEveryMistake(t *testing.T) {
 		`{"limit":"ten","all":"maybe","kind":"open","paths":["a","b"]}`:      `path is missing (string); all must be boolean, not "maybe"; kind must be "in_progress"|"done", not "open"; limit must be integer 1..100, not "ten"; there is no paths (did you mean path?)`,
 		`{"path":"a","tasks":[{"size":"big"},{"id":"x","owner":"me"}]}`:      `tasks[0].id is missing (string); tasks[0].size must be integer >= 0, not "big"; there is no tasks[1].owner`,
 		`{"path":"a","tasks":[{"id":"1"},{"id":"2"},{"id":"3"},{"id":"4"}]}`: `tasks: maxItems: array length 4 is greater than 3`,
-		`{"path":["a","b"]}`:               `path must be string, not ["a","b"]`,
-		`{"path":null}`:                    `path must be string, not null`,
-		`{"path":"a","file_path":"b"}`:     "there is no file_path",
-		`{"path":"a","append":true}`:       "there is no append", // ignoring it would lose the file
-		`{"path":"a","limit":2.5}`:         "limit must be integer 1..100, not 2.5",
-		`{"path":"a","content":"package a`: "they are not JSON",
-		"{\"path\":\"\xff\"}":              "they are not valid UTF-8",
-		`"a"`:                              "they must be a JSON object, not a string",
-		`[{"path":"a"},{"path":"b"}]`:      "they must be a JSON object, not an array",
-		`{"arguments":"a"}`:                "path is missing (string); there is no arguments",
+		`{"path":["a","b"]}`: `path must be string, not ["a","b"]`,
+		`{"path":null}`:      `path must be string, not null`,
+		// What is left out is one mark behind a word, and the quotation ends.
+		`{"path":"a","limit":"空白だけのタグは nil, nil を返す (tags.go:118-120)"}`:            "limit must be integer 1..100, not \"空白だけのタグは nil, nil を返す…\".\n",
+		`{"path":"a","limit":"` + strings.Repeat("a word... ", 9) + `"}`:            "limit must be integer 1..100, not \"a word... a word... a word... a word... a word... a word…\".\n",
+		`{"path":"a","limit":"` + strings.Repeat("x", 80) + `"}`:                    `limit must be integer 1..100, not "` + strings.Repeat("x", 59) + "…\".\n",
+		`{"path":["a file of a long name","another file of a very long name","b"]}`: `path must be string, not ["a file of a long name","another file of a very long…` + ".\n",
+		`{"path":"a","file_path":"b"}`:                                              "there is no file_path",
+		`{"path":"a","append":true}`:                                                "there is no append", // ignoring it would lose the file
+		`{"path":"a","limit":2.5}`:                                                  "limit must be integer 1..100, not 2.5",
+		`{"path":"a","content":"package a`:                                          "they are not JSON",
+		"{\"path\":\"\xff\"}":                                                       "they are not valid UTF-8",
+		`"a"`:                                                                       "they must be a JSON object, not a string",
+		`[{"path":"a"},{"path":"b"}]`:                                               "they must be a JSON object, not an array",
+		`{"arguments":"a"}`:                                                         "path is missing (string); there is no arguments",
 	} {
 		args, _, problem := a.Read(raw)
 		if args != nil || !strings.HasPrefix(problem, want) || !strings.Contains(problem, "\nExpected: {\"path\": string") {

@@ -256,5 +256,5 @@ func clip(s string, limit int) string {
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return s[:n] + "..."
+	return s[:n] + "…"
 }

@@ -364,11 +364,17 @@ func (c *chat) drop(job string) {
 	}
 }
 
-// choose turns to the proposal that is by so many away from the one that is chosen, or to
-// the first.
+// latest is the proposal that was shown last, of those that wait.
+func (c *chat) latest() proposal { return c.pending[len(c.pending)-1] }
+
+// at is where the proposal that is chosen stands among those that wait.
+func (c *chat) at() int {
+	return slices.IndexFunc(c.pending, func(p proposal) bool { return p.Job == c.chosen.Job })
+}
+
+// choose turns to the proposal that is by so many away from the one that is chosen.
 func (c *chat) choose(by int) {
-	at := slices.IndexFunc(c.pending, func(p proposal) bool { return c.chosen.Approval != nil && p.Job == c.chosen.Job })
-	c.chosen = c.pending[(max(at, 0)+by+len(c.pending))%len(c.pending)]
+	c.chosen = c.pending[(c.at()+by+len(c.pending))%len(c.pending)]
 }
 
 // stream adds to the answer that is being written.

@@ -201,8 +201,8 @@ func TestDecidedElsewhere(t *testing.T) {
 			t.Run(name+" "+strings.Join(keys[1:], ""), func(t *testing.T) {
 				t.Parallel()
 				within(t, nil, func(t *testing.T, r *rig) {
-					post(t, r, channeltest.Proposal(session))
 					post(t, r, other)
+					post(t, r, channeltest.Proposal(session))
 					r.keys("draft")
 					r.keys(keys...)
 					post(t, r, between)
@@ -212,6 +212,45 @@ func TestDecidedElsewhere(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Of several proposals Tab takes the one that was shown last, as the line above it says; the
+// arrows turn to the others.
+func TestDecidingAmongSeveral(t *testing.T) {
+	t.Parallel()
+	const older, newer = "20260102-030405-0a1b2c3d", "20260102-030406-ffffffff"
+	for name, c := range map[string]struct {
+		before []string // keys, before the key that decides
+		shows  string
+		keys   []string
+		want   channel.Decision
+	}{
+		"approve the latest":    {[]string{tab}, "? Another (2 of 2, ←→ turn to the others)", []string{"a"}, channel.Decision{Job: newer, Grant: true}},
+		"deny the latest":       {[]string{tab, "d"}, "? Another", []string{enter}, channel.Decision{Job: newer}},
+		"turn to the older":     {[]string{tab, left}, "? Greet politely (1 of 2", []string{"a"}, channel.Decision{Job: older, Grant: true}},
+		"round to the latest":   {[]string{tab, tab, tab}, "? Another (2 of 2", []string{"a"}, channel.Decision{Job: newer, Grant: true}},
+		"once more from Escape": {[]string{tab, left, esc}, "? Another (2 wait)", []string{tab, "a"}, channel.Decision{Job: newer, Grant: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			within(t, nil, func(t *testing.T, r *rig) {
+				post(t, r, channeltest.Proposal(session))
+				other := channeltest.Proposal(session)
+				o := *other.Approval
+				o.Job, o.Title = newer, "Another"
+				other.Key, other.Job, other.Approval = "req-2", newer, &o
+				post(t, r, other)
+				r.has("? Another (2 wait)")
+				r.keys(c.before...)
+				r.has(c.shows)
+				r.keys(c.keys...)
+				c.want.Hash = o.Hash
+				if told := r.h.Told(); len(told) != 1 || told[0].Decision == nil || *told[0].Decision != c.want {
+					t.Errorf("%+v, want %+v\n%s", told, c.want, r.shown())
+				}
+			})
+		})
 	}
 }
 

@@ -81,8 +81,7 @@ func (c *chat) key(k tea.KeyPressMsg) tea.Cmd {
 	switch key {
 	case "tab":
 		if c.focus == composing && len(c.pending) > 0 {
-			c.choose(0)
-			c.focus = deciding
+			c.chosen, c.focus = c.latest(), deciding
 		}
 		return nil
 	case "enter":

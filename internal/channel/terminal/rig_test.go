@@ -111,6 +111,7 @@ const (
 	tab      = "\t"
 	up       = "\x1b[A"
 	down     = "\x1b[B"
+	left     = "\x1b[D"
 )
 
 // shown is the scrollback and the screen.

@@ -154,7 +154,7 @@ func (c *chat) picked() (rows []line) {
 	return rows
 }
 
-// waiting names the proposal that is decided about, or the first that waits.
+// waiting names the proposal that is decided about, or that Tab would choose.
 func (c *chat) waiting() (rows []line) {
 	l, p := c.t.opt.Lang, c.chosen
 	key := "terminal.keys"
@@ -164,10 +164,12 @@ func (c *chat) waiting() (rows []line) {
 	case len(c.pending) == 0:
 		return nil
 	case c.focus != deciding:
-		p, key = c.pending[0], "terminal.tab"
+		p, key = c.latest(), "terminal.tab"
 	}
 	title := fit(line{{bold | yellow, "? "}, {yellow, channel.Clean(p.Title)}}, c.columns())
-	if n := len(c.pending); n > 1 {
+	if n := len(c.pending); n > 1 && c.focus == deciding {
+		title = append(title, span{faint, l.T("terminal.nth", c.at()+1, n)})
+	} else if n > 1 {
 		title = append(title, span{faint, l.T("terminal.of", n)})
 	}
 	return wrap(append(title, span{0, "  "}, span{bold, l.T(key)}), nil, plain("  "), c.columns())
