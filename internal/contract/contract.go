@@ -86,7 +86,7 @@ type Tooling struct {
 
 // Output is what a worker gives back: WorkerOutput (route §4.4).
 type Output struct {
-	Result        json.RawMessage `json:"result"`
+	Result        json.RawMessage `json:"result"` // nil where the work fits another route
 	NeedsNextLoop bool            `json:"needs_next_loop"`
 	Why           string          `json:"why"`
 	NextActions   []string        `json:"next_actions"`       // at most 3
@@ -172,7 +172,8 @@ const (
 )
 
 // ReadOutput reads a worker's answer, the JSON in it wherever it stands. Lists that are
-// longer than they may be are cut. The error says to the model all that is wrong.
+// longer than they may be are cut. One that only says which route the work fits (spec/chat §5) needs
+// nothing else. The error says to the model all that is wrong.
 func ReadOutput(route routing.Route, answer string) (Output, error) {
 	c, err := outputOf(route)
 	if err != nil {
@@ -180,9 +181,28 @@ func ReadOutput(route routing.Route, answer string) (Output, error) {
 	}
 	var o Output
 	if err := c.read(answer, &o); err != nil {
+		if u, ok := readUnfit(answer); ok {
+			return u, nil
+		}
 		return Output{}, err
 	}
 	return o, nil
+}
+
+// readUnfit reads a worker's answer that the work is not of its kind: with the route that is, and no
+// result. Who does not say how sure that is, is not.
+func readUnfit(answer string) (Output, bool) {
+	c, err := unfit()
+	if err != nil {
+		return Output{}, false // its test says so
+	}
+	o := Output{NextActions: []string{}, Questions: []string{}, Risk: routing.RiskLow}
+	if c.read(answer, &o) != nil || o.Fit == nil || *o.Fit {
+		return Output{}, false
+	}
+	o.Result, o.NeedsNextLoop = nil, false
+	_, known := routing.ParseRoute(o.Suggested)
+	return o, known
 }
 
 // ReadCoder reads a proposal: the arguments of a call, or what a model without tools wrote
@@ -292,22 +312,35 @@ func outputOf(route routing.Route) (*shape, error) {
 	return made()
 }
 
+// unfit is the shape of an answer that names another route.
+var unfit = sync.OnceValues(func() (*shape, error) {
+	return workerShape(func(whole map[string]any) { whole["required"] = []string{"fit", "suggested_route"} })
+})
+
 // outputShape is the schema of WorkerOutput with that of a worker's result in it.
 func outputShape(name string) (*shape, error) {
+	raw, err := schemas.ReadFile("schemas/" + name + ".json")
+	if err != nil {
+		return nil, err
+	}
+	return workerShape(func(whole map[string]any) {
+		whole["properties"].(map[string]any)["result"] = json.RawMessage(raw) //nolint:forcetypeassert // the file is ours
+	})
+}
+
+// workerShape is the schema of WorkerOutput with something put in its place.
+func workerShape(put func(whole map[string]any)) (*shape, error) {
+	raw, err := schemas.ReadFile("schemas/worker_output.json")
+	if err != nil {
+		return nil, err
+	}
 	var whole map[string]any
-	var result any
-	for path, v := range map[string]any{"schemas/worker_output.json": &whole, "schemas/" + name + ".json": &result} {
-		raw, err := schemas.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(raw, v); err != nil {
-			return nil, err
-		}
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return nil, err
 	}
 	delete(whole, "$schema")
-	whole["properties"].(map[string]any)["result"] = result //nolint:forcetypeassert // the file is ours
-	raw, err := json.Marshal(whole)
+	put(whole)
+	raw, err = json.Marshal(whole)
 	if err != nil {
 		return nil, err
 	}
