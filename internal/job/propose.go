@@ -20,6 +20,7 @@ import (
 	"toritsugi/internal/memory"
 	"toritsugi/internal/order"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/routing"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
@@ -39,7 +40,9 @@ type proposing struct {
 	tries   int           // proposals that could be read and not be put to anybody
 	refusal error         // why the last of them could not
 	warned  bool          // that a proposal drops what the one before changed
+	bare    bool          // that a proposal changes nothing
 	problem string        // with the last proposal that was written as text
+	remarks []string      // on it
 	job     *approval.Job // once it has proposed
 }
 
@@ -201,7 +204,7 @@ func (d director) Ends(answer contextstore.Message) bool {
 // read makes a call of a proposal that is written as text.
 func (p *proposing) read(r *llm.Reply) {
 	m := &r.Message
-	if p.problem = ""; !strings.Contains(m.Content, "{") || r.FinishReason == llm.FinishLength || slices.ContainsFunc(m.ToolCalls, func(c llm.ToolCall) bool { return c.Name == proposeName }) {
+	if p.problem, p.remarks = "", nil; !strings.Contains(m.Content, "{") || r.FinishReason == llm.FinishLength || slices.ContainsFunc(m.ToolCalls, func(c llm.ToolCall) bool { return c.Name == proposeName }) {
 		return
 	}
 	said, err := contract.ReadCoder(m.Content)
@@ -217,7 +220,7 @@ func (p *proposing) read(r *llm.Reply) {
 		return
 	}
 	m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: fmt.Sprintf("said_%d", p.c.LastSeq()+1), Name: proposeName, Arguments: string(args)})
-	m.Content, r.FinishReason = "", llm.FinishToolCalls
+	m.Content, r.FinishReason, p.remarks = "", llm.FinishToolCalls, said.Remarks
 }
 
 // proposeTool is the tool with which a coder proposes (spec/chat §6).
@@ -229,13 +232,19 @@ const proposeName = "propose"
 func (t proposeTool) Definition() tool.Definition {
 	// It is read by the contract's own reader, as what is written as text.
 	return tool.Definition{Name: proposeName, Schema: contract.CoderSchema(), Reads: json.RawMessage(`{"type":"object"}`),
-		Description: "Propose the change: people decide about it, and the program applies exactly this patch. Without a patch it is a review."}
+		Description: "Propose the change: people decide about it, and the program applies exactly this patch. Where nothing is to be changed, task_type is review."}
 }
 
 // Call implements tool.Tool. The arguments are those that the model wrote, before anything
 // of them is masked.
-func (t proposeTool) Call(ctx context.Context, args json.RawMessage) (tool.Result, error) {
+func (t proposeTool) Call(ctx context.Context, args json.RawMessage) (res tool.Result, err error) {
 	said, err := contract.ReadCoder(string(args))
+	remarks := slices.Concat(t.p.remarks, said.Remarks)
+	defer func() {
+		if len(remarks) > 0 {
+			res.Text += "\n[" + strings.Join(remarks, "; ") + "]"
+		}
+	}()
 	if wrong := (*contract.AnswerError)(nil); errors.As(err, &wrong) {
 		return tool.Failf("%s", t.p.r.Lang.T("job.malformed", wrong.Problem)+t.p.alsoWrong(args)), nil
 	}
@@ -289,6 +298,10 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	if err != nil {
 		return &approval.RefusedError{Err: err}
 	}
+	if len(patch) == 0 && !p.bare && isBare(chat.Route, said) {
+		p.bare = true
+		return &approval.RefusedError{Err: i18n.E("job.bare")}
+	}
 	if lost := p.drops(patch); lost != "" {
 		return &approval.RefusedError{Err: i18n.E("job.drops", lost)}
 	}
@@ -311,6 +324,13 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	}
 	p.job = &job
 	return nil
+}
+
+// isBare reports whether a coder proposes to change nothing, and does not say that this is its
+// review, or a design: models give the change by a name that is not known, or forget it.
+func isBare(route string, said contract.Coder) bool {
+	t := approval.TaskType(said.TaskType)
+	return len(said.Commands) == 0 && t != approval.Review && t != approval.Design && route != string(routing.Code1)
 }
 
 // drops names the files that the proposal before changed and a patch does not, the first time
