@@ -64,6 +64,7 @@ func jobTexts() map[string]text {
 		"job.file_outside":             {"%s is no path of the repository: use one relative to its top", "%s はリポジトリのパスではありません。リポジトリの先頭からの相対パスを使ってください"},
 		"job.file":                     {"%s cannot be read: %v", "%s を読めません: %v"},
 		"job.file_there":               {"%s is to be created and is there already: modify it", "%s を作る提案ですが、すでにあります。modify を使ってください"},
+		"job.file_elsewhere":           {"%s is not there; %s is: paths begin at the top of the repository, without its name", "%s はありません。%s ならあります。パスは、リポジトリの名前を付けずに、その先頭から書いてください"},
 		"job.file_gone":                {"%s is to be changed and is not there", "%s を変える提案ですが、ありません"},
 		"job.command_failed":           {"%s ended with %d:\n%s", "%s が終了コード %d で終わりました:\n%s"},
 		"job.risk_destructive":         {"destroys something", "失われるものがある"},

@@ -388,3 +388,37 @@ func TestAProposalWithoutAPatch(t *testing.T) {
 		})
 	}
 }
+
+// A patch whose paths lack what git has before them is one; one whose paths begin with the name of
+// the repository, where they cannot be taken off, is told where its file is.
+func TestPathsOfAPatch(t *testing.T) {
+	t.Parallel()
+	const hunk = `@@ -1,2 +1,2 @@\n hello\n-world\n+moon\n`
+	propose := func(head string) string {
+		return `- calls: [{tool: propose, args: {plan: p, patch: "` + head + hunk + `"}}]` + "\n"
+	}
+	for name, c := range map[string]struct{ says, told, file string }{
+		"bare":               {propose(`--- greet.txt\n+++ greet.txt\n`), "", ""},
+		"bare, git's":        {propose(`diff --git greet.txt greet.txt\n--- greet.txt\n+++ greet.txt\n`), "", ""},
+		"below the name":     {propose(`--- repo/greet.txt\n+++ repo/greet.txt\n`), "", ""},
+		"bare, a new one":    {propose(`--- /dev/null\n+++ docs/new.txt\n@@ -0,0 +1 @@\n+new\n--- greet.txt\n+++ greet.txt\n`), "", "docs/new.txt"},
+		"behind a/ and b/":   {propose(`--- a/repo/greet.txt\n+++ b/repo/greet.txt\n`) + moon, "repo/greet.txt is not there; greet.txt is", ""},
+		"miscounted as well": {propose(`--- a/repo/greet.txt\n+++ b/repo/greet.txt\n@@ -1,9 +1,1 @@\n hello\n-world\n+moon\n--- greet.txt\n+++ greet.txt\n`) + moon, "repo/greet.txt is not there; greet.txt is", ""},
+		"none of that name":  {propose(`--- greeting.txt\n+++ greeting.txt\n`) + moon, "calls a file greeting.txt", ""},
+		"whole files":        {`- calls: [{tool: propose, args: {plan: p, files: [{path: repo/greet.txt, action: modify, content: "hello\nmoon\n"}]}}]` + "\n" + moon, "repo/greet.txt is not there; greet.txt is", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, approval.Branch, c.says)
+			res := h.run()
+			text, _ := h.conversation()
+			if res.Outcome.Status != task.AwaitingApproval || (c.told == "") == strings.Contains(text, "not taken") || !strings.Contains(text, c.told) {
+				t.Fatalf("%+v %v\n%s", res.Outcome, res.Err, text)
+			}
+			h.decide(res.Job, true)
+			if res = h.run(); res.Outcome.Status != task.Completed || git(t, h.repo, "show", res.Branch+":greet.txt") != "hello\nmoon" || c.file != "" && git(t, h.repo, "show", res.Branch+":"+c.file) != "new" {
+				t.Errorf("%+v %v", res.Outcome, res.Err)
+			}
+		})
+	}
+}

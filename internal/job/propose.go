@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -280,7 +281,7 @@ func (p *proposing) alsoWrong(args json.RawMessage) string {
 	if json.Unmarshal(args, &said) != nil || strings.TrimSpace(said.Patch) == "" {
 		return ""
 	}
-	if _, err := workspace.ParsePatch(recounted(said.Patch)); err != nil {
+	if _, err := workspace.ParsePatch(p.mended(said.Patch)); err != nil {
 		return "\n" + p.r.Lang.Error(err)
 	}
 	return ""
@@ -384,10 +385,12 @@ func summary(plan string) (lines []string) {
 }
 
 // patch is the patch of a proposal: as the model wrote it, with the line end that it left
-// out at the end and the counts of its hunks, or made of the files that it gave instead.
+// out at the end, the counts of its hunks and what git has before a path, or made of the files
+// that it gave instead.
 func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	if strings.TrimSpace(said.Patch) != "" {
-		return recounted(said.Patch), nil
+		patch := p.mended(said.Patch)
+		return patch, p.misplaced(patch)
 	}
 	var b strings.Builder
 	for _, f := range said.Files {
@@ -406,7 +409,7 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 		case f.Action == "create" && there:
 			return nil, i18n.E("job.file_there", f.Path)
 		case f.Action != "create" && !there:
-			return nil, i18n.E("job.file_gone", f.Path)
+			return nil, cmp.Or(p.elsewhere(f.Path), error(i18n.E("job.file_gone", f.Path)))
 		}
 		content := f.Content
 		if f.Action == "delete" {
@@ -419,8 +422,43 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// recounted is a patch of a model as it is read.
-func recounted(patch string) []byte { return workspace.Recounted([]byte(unfenced(patch))) }
+// mended is a patch of a model as it is read.
+func (p *proposing) mended(patch string) []byte {
+	return workspace.Recounted(workspace.Named([]byte(unfenced(patch)), p.there, p.o.Chat.Repository))
+}
+
+// there reports whether the repository has a path.
+func (p *proposing) there(path string) bool {
+	_, err := p.at.root.Lstat(path)
+	return err == nil
+}
+
+// misplaced is the first path of a patch that is one of the repository but for what stands before
+// it, nil for none.
+func (p *proposing) misplaced(raw []byte) error {
+	patch, err := workspace.ParsePatch(raw)
+	if err != nil {
+		return nil // whoever judges it says so
+	}
+	for _, f := range patch.Files {
+		if f.Action == workspace.PatchCreate {
+			continue
+		}
+		if err := p.elsewhere(cmp.Or(f.From, f.Path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// elsewhere says where a file is that a model puts below the name of the repository, nil where
+// it is in place, or nowhere.
+func (p *proposing) elsewhere(path string) error {
+	if _, rest, deep := strings.Cut(path, "/"); deep && !p.there(path) && p.there(rest) {
+		return i18n.E("job.file_elsewhere", path, rest)
+	}
+	return nil
+}
 
 // unfenced is a patch without the fence around it, and with the line end that it lacks.
 func unfenced(patch string) string {
