@@ -105,3 +105,25 @@ func TestUnfitNeedsNoResult(t *testing.T) {
 		t.Errorf("%+v %v", o, err)
 	}
 }
+
+// A diff in fences is one where it has the heads of its files; the rest is what is said of it.
+func TestFenced(t *testing.T) {
+	t.Parallel()
+	const one = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+	const two = "diff --git a/y.md b/y.md\n--- a/y.md\n+++ b/y.md\n@@ -1,2 +1,2 @@\n ```go\n-a\n+b\n"
+	for text, want := range map[string][2]string{
+		"I change x.\n\n```diff\n" + one + "```\n\nTest: `go test`\n":           {one, "I change x.\n\n\nTest: `go test`"},
+		"```\n" + one + "```\nand\n```patch\n" + two + "```":                    {one + two, "and"},
+		"<think>\n```diff\n" + two + "```\n</think>\n```diff\n" + one + "```\n": {one, ""},
+		"As in\n```go\nf()\n```\n```diff\n" + one + "```\n":                     {one, "As in\n```go\nf()\n```"},
+		"```diff\n" + one:              {"", "```diff\n" + strings.TrimSpace(one)}, // it may be half of it
+		"```diff\n-a\n+b\n```":         {"", "```diff\n-a\n+b\n```"},
+		"No fence:\n" + one:            {"", "No fence:\n" + strings.TrimSpace(one)},
+		"":                             {"", ""},
+		"```json\n{\"plan\":1}\n```\n": {"", "```json\n{\"plan\":1}\n```"},
+	} {
+		if diff, rest := Fenced(text); diff != want[0] || rest != want[1] {
+			t.Errorf("%q\n gives %q, %q", text, diff, rest)
+		}
+	}
+}

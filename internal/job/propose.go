@@ -202,15 +202,21 @@ func (d director) Ends(answer contextstore.Message) bool {
 	return d.p.job != nil || d.NoDirector.Ends(answer)
 }
 
-// read makes a call of a proposal that is written as text.
+// read makes a call of a proposal that is written as text: as JSON, or as words with the diff in
+// a fence where nothing but the proposal is left to do.
 func (p *proposing) read(r *llm.Reply) {
 	m := &r.Message
-	if p.problem, p.remarks = "", nil; !strings.Contains(m.Content, "{") || r.FinishReason == llm.FinishLength || slices.ContainsFunc(m.ToolCalls, func(c llm.ToolCall) bool { return c.Name == proposeName }) {
+	if p.problem, p.remarks = "", nil; r.FinishReason == llm.FinishLength || slices.ContainsFunc(m.ToolCalls, func(c llm.ToolCall) bool { return c.Name == proposeName }) {
 		return
 	}
 	said, err := contract.ReadCoder(m.Content)
+	if diff, words := contract.Fenced(m.Content); err != nil && diff != "" && len(m.ToolCalls) == 0 && (p.plan == nil || p.plan.Ending()) {
+		said, err = contract.Coder{Plan: cmp.Or(words, p.o.Chat.Title), Patch: diff, Risk: said.Risk}, nil
+	}
 	if err != nil {
-		p.problem = p.r.Lang.T("job.malformed", problemOf(err)) + "\n"
+		if strings.Contains(m.Content, "{") {
+			p.problem = p.r.Lang.T("job.malformed", problemOf(err)) + "\n"
+		}
 		return
 	}
 	if p.plan != nil && said.Patch == "" && len(said.Files)+len(said.Commands) == 0 && said.TaskType == "" {
