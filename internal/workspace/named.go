@@ -65,7 +65,7 @@ func isBare(before, after, name string, there func(string) bool, repo string) bo
 		return there(name)
 	}
 	first, _, deep := strings.Cut(name, "/")
-	marked := deep && len(first) == 1 && strings.Contains("abciow", first) // git's, and those of diff.mnemonicPrefix
+	marked := deep && len(first) == 1 && strings.ContainsAny(first, "abciow") // git's, and those of diff.mnemonicPrefix
 	switch {
 	case before != noFile && after != noFile, marked:
 		return false
