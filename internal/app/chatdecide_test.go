@@ -431,7 +431,7 @@ func TestWhatIsApplied(t *testing.T) {
 			map[string]string{"answer.txt": was, "made.txt": ""}, "requested granted"},
 		"as text":           {text, true, task.Completed, map[i18n.Lang]string{i18n.English: "Applied, not committed: let it be 42 (job ", i18n.Japanese: "適用しました（コミットはしていません）: let it be 42（ジョブ "}, map[string]string{"answer.txt": "42\n1\n2\n"}, "requested granted"},
 		"outside":           {propose(escape) + propose(escape), false, task.Failed, map[i18n.Lang]string{i18n.English: "answer: So it is.", i18n.Japanese: "answer: So it is."}, map[string]string{"answer.txt": was, "../escaped.txt": ""}, ""},
-		"nothing to change": {propose(`notes: ["it is 41 on purpose"]`), false, task.Completed, map[i18n.Lang]string{i18n.English: "answer: So it is.", i18n.Japanese: "answer: So it is."}, map[string]string{"answer.txt": was}, ""},
+		"nothing to change": {propose(`task_type: review, notes: ["it is 41 on purpose"]`), false, task.Completed, map[i18n.Lang]string{i18n.English: "answer: So it is.", i18n.Japanese: "answer: So it is."}, map[string]string{"answer.txt": was}, ""},
 	} {
 		for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
 			t.Run(name+" "+string(lang), func(t *testing.T) {

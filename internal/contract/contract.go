@@ -86,7 +86,7 @@ type Tooling struct {
 
 // Output is what a worker gives back: WorkerOutput (route §4.4).
 type Output struct {
-	Result        json.RawMessage `json:"result"`
+	Result        json.RawMessage `json:"result"` // nil where the work fits another route
 	NeedsNextLoop bool            `json:"needs_next_loop"`
 	Why           string          `json:"why"`
 	NextActions   []string        `json:"next_actions"`       // at most 3
@@ -116,6 +116,8 @@ type Coder struct {
 	TaskType     string    `json:"task_type,omitempty"` // design, codegen, review or refactor; "" was not said
 	Notes        []string  `json:"notes,omitempty"`     // at most 5
 	Tests        []string  `json:"tests,omitempty"`     // at most 5
+
+	Remarks []string `json:"-"` // for the model: what of its proposal was not known and is left out
 }
 
 // File is a file in place of a patch.
@@ -172,17 +174,37 @@ const (
 )
 
 // ReadOutput reads a worker's answer, the JSON in it wherever it stands. Lists that are
-// longer than they may be are cut. The error says to the model all that is wrong.
+// longer than they may be are cut. One that only says which route the work fits (spec/chat §5) needs
+// nothing else. The error says to the model all that is wrong.
 func ReadOutput(route routing.Route, answer string) (Output, error) {
 	c, err := outputOf(route)
 	if err != nil {
 		return Output{}, err
 	}
 	var o Output
-	if err := c.read(answer, &o); err != nil {
+	if _, err := c.read(answer, &o); err != nil {
+		if u, ok := readUnfit(answer); ok {
+			return u, nil
+		}
 		return Output{}, err
 	}
 	return o, nil
+}
+
+// readUnfit reads a worker's answer that the work is not of its kind: with the route that is, and no
+// result. Who does not say how sure that is, is not.
+func readUnfit(answer string) (Output, bool) {
+	c, err := unfit()
+	if err != nil {
+		return Output{}, false // its test says so
+	}
+	o := Output{NextActions: []string{}, Questions: []string{}, Risk: routing.RiskLow}
+	if _, err := c.read(answer, &o); err != nil || o.Fit == nil || *o.Fit {
+		return Output{}, false
+	}
+	o.Result, o.NeedsNextLoop = nil, false
+	_, known := routing.ParseRoute(o.Suggested)
+	return o, known
 }
 
 // ReadCoder reads a proposal: the arguments of a call, or what a model without tools wrote
@@ -195,9 +217,12 @@ func ReadCoder(answer string) (Coder, error) {
 		return Coder{}, err
 	}
 	p := Coder{Risk: Risk{Rollback: true, Compatibility: []string{}}}
-	err = c.read(answer, &p)
+	p.Remarks, err = c.read(answer, &p)
 	return p, err
 }
+
+// patchNames are other names that models have for the patch.
+var patchNames = map[string]string{"diff": "patch", "unified_diff": "patch", "patch_text": "patch"}
 
 // CoderSchema is the JSON Schema of a proposal as models are shown it: of the arguments of
 // propose.
@@ -227,12 +252,12 @@ type shape struct {
 	whole  []string // properties of which nothing is left out
 }
 
-func newShape(raw []byte, most int, whole ...string) (*shape, error) {
+func newShape(raw []byte, most int, aliases map[string]string, whole ...string) (*shape, error) {
 	s := new(jsonschema.Schema)
 	if err := json.Unmarshal(raw, s); err != nil {
 		return nil, err
 	}
-	args, err := tool.NewArguments(tool.Definition{Schema: raw, Prose: true, ReadOnly: true})
+	args, err := tool.NewArguments(tool.Definition{Schema: raw, Aliases: aliases, Prose: true, ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +297,7 @@ var coder = sync.OnceValues(func() (*shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newShape(raw, maxProposal, "patch", "files", "commands")
+	return newShape(raw, maxProposal, patchNames, "patch", "files", "commands")
 })
 
 // outputs are the shapes of answers by the worker's name, made when they are first needed.
@@ -292,26 +317,39 @@ func outputOf(route routing.Route) (*shape, error) {
 	return made()
 }
 
+// unfit is the shape of an answer that names another route.
+var unfit = sync.OnceValues(func() (*shape, error) {
+	return workerShape(func(whole map[string]any) { whole["required"] = []string{"fit", "suggested_route"} })
+})
+
 // outputShape is the schema of WorkerOutput with that of a worker's result in it.
 func outputShape(name string) (*shape, error) {
-	var whole map[string]any
-	var result any
-	for path, v := range map[string]any{"schemas/worker_output.json": &whole, "schemas/" + name + ".json": &result} {
-		raw, err := schemas.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(raw, v); err != nil {
-			return nil, err
-		}
-	}
-	delete(whole, "$schema")
-	whole["properties"].(map[string]any)["result"] = result //nolint:forcetypeassert // the file is ours
-	raw, err := json.Marshal(whole)
+	raw, err := schemas.ReadFile("schemas/" + name + ".json")
 	if err != nil {
 		return nil, err
 	}
-	return newShape(raw, MaxAnswer)
+	return workerShape(func(whole map[string]any) {
+		whole["properties"].(map[string]any)["result"] = json.RawMessage(raw) //nolint:forcetypeassert // the file is ours
+	})
+}
+
+// workerShape is the schema of WorkerOutput with something put in its place.
+func workerShape(put func(whole map[string]any)) (*shape, error) {
+	raw, err := schemas.ReadFile("schemas/worker_output.json")
+	if err != nil {
+		return nil, err
+	}
+	var whole map[string]any
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return nil, err
+	}
+	delete(whole, "$schema")
+	put(whole)
+	raw, err = json.Marshal(whole)
+	if err != nil {
+		return nil, err
+	}
+	return newShape(raw, MaxAnswer, nil)
 }
 
 // AnswerError says to a model what is wrong with its answer.
@@ -319,23 +357,24 @@ type AnswerError struct{ Problem string }
 
 func (e *AnswerError) Error() string { return "the answer does not keep to the contract: " + e.Problem }
 
-// read finds the object of the schema in a text and decodes it into v.
-func (c *shape) read(text string, v any) error {
+// read finds the object of the schema in a text and decodes it into v. notes are what was not
+// known in it.
+func (c *shape) read(text string, v any) (notes []string, err error) {
 	if len(text) > c.most {
-		return &AnswerError{fmt.Sprintf("it is %d bytes long, the most is %d.", len(text), c.most)}
+		return nil, &AnswerError{fmt.Sprintf("it is %d bytes long, the most is %d.", len(text), c.most)}
 	}
 	found := objects(strings.ToValidUTF8(text, "\uFFFD"))
 	if len(found) == 0 {
-		return &AnswerError{"it holds no JSON object."}
+		return nil, &AnswerError{"it holds no JSON object."}
 	}
 	valid := slices.DeleteFunc(slices.Clone(found), func(s string) bool { return !json.Valid([]byte(s)) })
 	if len(valid) == 0 {
 		fixed, whole, ok := loosejson.Repair(found[0])
 		switch {
 		case !ok:
-			return &AnswerError{"it is not valid JSON."}
+			return nil, &AnswerError{"it is not valid JSON."}
 		case !whole && len(c.whole) > 0: // half a patch may only delete
-			return &AnswerError{"it ends in the middle of its JSON."}
+			return nil, &AnswerError{"it ends in the middle of its JSON."}
 		}
 		valid = []string{fixed}
 	}
@@ -343,24 +382,24 @@ func (c *shape) read(text string, v any) error {
 	for _, s := range valid {
 		var plain any
 		if err := json.Unmarshal([]byte(s), &plain); err != nil {
-			return err
+			return nil, err
 		}
 		raw, err := json.Marshal(c.cut(c.schema, plain))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		args, _, wrong := c.args.Read(string(raw))
+		args, notes, wrong := c.args.Read(string(raw))
 		if wrong != "" && c.fits(raw, &args) {
 			wrong = ""
 		}
 		if wrong == "" {
-			return json.Unmarshal(args, v)
+			return notes, json.Unmarshal(args, v)
 		}
 		if problem = wrong; c.like(plain) {
 			break
 		}
 	}
-	return &AnswerError{problem}
+	return nil, &AnswerError{problem}
 }
 
 // fits takes what of an answer cannot be read out of what was read of it, and reports whether

@@ -81,3 +81,49 @@ func TestOutputIsForgiven(t *testing.T) {
 		}
 	}
 }
+
+// Who says that the work is not of its kind, and names the route that is, owes no result
+// (spec/chat §5, §6).
+func TestUnfitNeedsNoResult(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`{"fit":"false","suggested_route":"CHAT","why":"a question"}`: "CHAT|a question|low|0",
+		"```json\n" + `{"fit":false,"suggested_route":"chat","result":{},"why":"w","needs_next_loop":true,"next_actions":[],"questions_for_user":[],"confidence":0.9,"risk":"high"}` + "\n```": "chat|w|high|0.9",
+		`{"fit":false,"suggested_route":"OPS","result":{"goal":"G"},"confidence":0.7}`:                                                                                                         "OPS||low|0.7",
+	} {
+		o, err := ReadOutput(routing.Research, raw)
+		if got := fmt.Sprintf("%s|%s|%s|%v", o.Suggested, o.Why, o.Risk, o.Confidence); err != nil || got != want || o.Result != nil || o.NeedsNextLoop || o.Fit == nil || *o.Fit {
+			t.Errorf("%s: %q, %+v, %v", raw, got, o, err)
+		}
+	}
+	for _, raw := range []string{`{"fit":true,"suggested_route":"CHAT"}`, `{"fit":false,"suggested_route":"SANTA"}`, `{"fit":false,"why":"w"}`, `{"suggested_route":"CHAT"}`} {
+		if o, err := ReadOutput(routing.Research, raw); !errors.As(err, new(*AnswerError)) || !strings.Contains(err.Error(), "result is missing") {
+			t.Errorf("%s: %+v %v", raw, o, err)
+		}
+	}
+	if o, err := ReadOutput(routing.Plan, whole(plan)); err != nil || o.Result == nil { // nor is one thrown away
+		t.Errorf("%+v %v", o, err)
+	}
+}
+
+// A diff in fences is one where it has the heads of its files; the rest is what is said of it.
+func TestFenced(t *testing.T) {
+	t.Parallel()
+	const one = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+	const two = "diff --git a/y.md b/y.md\n--- a/y.md\n+++ b/y.md\n@@ -1,2 +1,2 @@\n ```go\n-a\n+b\n"
+	for text, want := range map[string][2]string{
+		"I change x.\n\n```diff\n" + one + "```\n\nTest: `go test`\n":           {one, "I change x.\n\n\nTest: `go test`"},
+		"```\n" + one + "```\nand\n```patch\n" + two + "```":                    {one + two, "and"},
+		"<think>\n```diff\n" + two + "```\n</think>\n```diff\n" + one + "```\n": {one, ""},
+		"As in\n```go\nf()\n```\n```diff\n" + one + "```\n":                     {one, "As in\n```go\nf()\n```"},
+		"```diff\n" + one:              {"", "```diff\n" + strings.TrimSpace(one)}, // it may be half of it
+		"```diff\n-a\n+b\n```":         {"", "```diff\n-a\n+b\n```"},
+		"No fence:\n" + one:            {"", "No fence:\n" + strings.TrimSpace(one)},
+		"":                             {"", ""},
+		"```json\n{\"plan\":1}\n```\n": {"", "```json\n{\"plan\":1}\n```"},
+	} {
+		if diff, rest := Fenced(text); diff != want[0] || rest != want[1] {
+			t.Errorf("%q\n gives %q, %q", text, diff, rest)
+		}
+	}
+}

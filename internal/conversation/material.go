@@ -52,7 +52,7 @@ var ranks = map[routing.Route]int{routing.Code: 100, routing.Code1: 100, routing
 // ofOutput is a worker's answer as material.
 func ofOutput(route routing.Route, task string, o contract.Output) Item {
 	shown := struct {
-		Result     json.RawMessage `json:"result"`
+		Result     json.RawMessage `json:"result,omitempty"`
 		Why        string          `json:"why,omitempty"`
 		Next       []string        `json:"next_actions,omitempty"`
 		Questions  []string        `json:"questions_for_user,omitempty"`

@@ -63,7 +63,7 @@ func findings(result json.RawMessage) []finding {
 
 // unsourced says to a model what its findings lack where something was looked up.
 func unsourced(result json.RawMessage, looks *web.Lookup) string {
-	if looks == nil {
+	if looks == nil || result == nil {
 		return ""
 	}
 	sources := looks.Sources()

@@ -201,17 +201,19 @@ func (t *turn) legwork(ctx context.Context, route routing.Route, task string) (o
 			return false
 		}
 		t.event(ctx, t.e.success(t.id, t.x.ID, route, out))
-		it := ofOutput(route, task, out)
-		if route == routing.Research {
-			it.Looked, it.Sources = t.found.looked, t.found.cited
-		}
-		t.items = append(t.items, it)
-		if route == routing.Analyze {
-			t.keep(ctx, task, out)
-		}
 		var next routing.Next
 		t.clock(func(l *routing.Loop) { next = l.Worked(out.Loop()) })
 		t.stop = next.Stop
+		if out.Result != nil || next.From == "" { // else it says where to go, and somebody goes there
+			it := ofOutput(route, task, out)
+			if route == routing.Research {
+				it.Looked, it.Sources = t.found.looked, t.found.cited
+			}
+			t.items = append(t.items, it)
+		}
+		if route == routing.Analyze && out.Result != nil {
+			t.keep(ctx, task, out)
+		}
 		if next.From != "" {
 			t.rerouted(ctx, next)
 		}

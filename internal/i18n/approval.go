@@ -14,6 +14,7 @@ func approvalTexts() map[string]text {
 		"workspace.patch_loose":      {"the patch has added or removed lines outside of its hunks: the numbers in a \"@@\" line do not fit", "パッチに、ハンクの外の追加行か削除行があります。\"@@\" 行の数が合っていません"},
 		"workspace.patch_twice":      {"the patch names %s twice", "パッチが %s を 2 回対象にしています"},
 		"workspace.patch_names":      {"the patch calls one file %s and %s: a rename says \"rename from\" and \"rename to\"", "パッチが 1 つのファイルを %s と %s の 2 通りに呼んでいます。名前の変更には \"rename from\" と \"rename to\" が必要です"},
+		"workspace.patch_prefix":     {"the patch calls a file %s, and no such file is there: paths begin at the top of the repository, behind a/ and b/", "パッチが対象を %s と呼んでいますが、そのファイルはありません。パスは、a/ と b/ に続けて、リポジトリの先頭から書いてください"},
 		"workspace.patch_unreadable": {"the patch has a path that cannot be shown as it is: %s", "パッチに、そのまま表示できないパスがあります: %s"},
 		"workspace.patch_outside":    {"the patch leads out of the repository: %s", "パッチがリポジトリの外を指しています: %s"},
 		"workspace.patch_git":        {"the patch writes into a git directory: %s", "パッチが git ディレクトリに書き込もうとしています: %s"},

@@ -345,3 +345,80 @@ func TestNamedChecks(t *testing.T) {
 		})
 	}
 }
+
+// A patch has other names, too; what else is not known is named, in a call and in text. A proposal
+// that would change nothing goes back once, but for a review and a design (spec/chat §6).
+func TestAProposalWithoutAPatch(t *testing.T) {
+	t.Parallel()
+	const patch = `"--- a/greet.txt\n+++ b/greet.txt\n@@ -1,2 +1,2 @@\n hello\n-world\n+moon\n"`
+	propose := func(args string) string { return "- calls: [{tool: propose, args: {plan: p, " + args + "}}]\n" }
+	for name, c := range map[string]struct {
+		says, route string
+		status      task.Status
+		back        int    // how often one goes back
+		told        string // to the model
+	}{
+		"diff":                    {propose("diff: " + patch), "CODE2", task.AwaitingApproval, 0, ""},
+		"patch_text":              {propose("patch_text: " + patch + ", rollback: true"), "CODE2", task.AwaitingApproval, 0, "\n[rollback is not known and was ignored]"},
+		"diff beside null":        {propose("patch: null, diff: " + patch), "CODE2", task.AwaitingApproval, 0, ""},
+		"what cannot be read too": {propose("cost_hint: small, mode: fast, diff: " + patch), "CODE2", task.AwaitingApproval, 0, "[mode is not known and was ignored]"},
+		"in text":                 {"- say: |\n    {\"plan\": \"p\", \"mode\": \"fast\", \"diff\": " + patch + "}\n", "CODE2", task.AwaitingApproval, 0, "[mode is not known and was ignored]"},
+		"changes":                 {propose("changes: "+patch) + moon, "CODE2", task.AwaitingApproval, 1, "[changes is not known and was ignored]"},
+		"the files as they are":   {propose(`files: [{path: greet.txt, action: modify, content: "hello\nworld\n"}]`) + moon, "CODE3", task.AwaitingApproval, 1, ""},
+		"meant":                   {strings.Repeat(propose("notes: [n]"), 2), "CODE2", task.Completed, 1, ""},
+		"a review":                {propose("task_type: review"), "CODE2", task.Completed, 0, ""},
+		"a design":                {propose("notes: [n]"), "CODE1", task.Completed, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, approval.Branch, c.says)
+			h.ask(approval.Branch, c.route, "Greet the moon", 9)
+			res := h.run()
+			text, _ := h.conversation()
+			if res.Outcome.Status != c.status || strings.Count(text, "so nothing would change") != c.back || !strings.Contains(text, c.told) || c.told == "" && strings.Contains(text, "not known") {
+				t.Fatalf("%+v %v\n%s", res.Outcome, res.Err, text)
+			}
+			if c.status != task.AwaitingApproval {
+				return
+			}
+			h.decide(res.Job, true)
+			if res = h.run(); res.Outcome.Status != task.Completed || git(t, h.repo, "show", res.Branch+":greet.txt") != "hello\nmoon" {
+				t.Errorf("%+v %v", res.Outcome, res.Err)
+			}
+		})
+	}
+}
+
+// A patch whose paths lack what git has before them is one; one whose paths begin with the name of
+// the repository, where they cannot be taken off, is told where its file is.
+func TestPathsOfAPatch(t *testing.T) {
+	t.Parallel()
+	const hunk = `@@ -1,2 +1,2 @@\n hello\n-world\n+moon\n`
+	propose := func(head string) string {
+		return `- calls: [{tool: propose, args: {plan: p, patch: "` + head + hunk + `"}}]` + "\n"
+	}
+	for name, c := range map[string]struct{ says, told, file string }{
+		"bare":               {propose(`--- greet.txt\n+++ greet.txt\n`), "", ""},
+		"bare, git's":        {propose(`diff --git greet.txt greet.txt\n--- greet.txt\n+++ greet.txt\n`), "", ""},
+		"below the name":     {propose(`--- repo/greet.txt\n+++ repo/greet.txt\n`), "", ""},
+		"bare, a new one":    {propose(`--- /dev/null\n+++ docs/new.txt\n@@ -0,0 +1 @@\n+new\n--- greet.txt\n+++ greet.txt\n`), "", "docs/new.txt"},
+		"behind a/ and b/":   {propose(`--- a/repo/greet.txt\n+++ b/repo/greet.txt\n`) + moon, "repo/greet.txt is not there; greet.txt is", ""},
+		"miscounted as well": {propose(`--- a/repo/greet.txt\n+++ b/repo/greet.txt\n@@ -1,9 +1,1 @@\n hello\n-world\n+moon\n--- greet.txt\n+++ greet.txt\n`) + moon, "repo/greet.txt is not there; greet.txt is", ""},
+		"none of that name":  {propose(`--- greeting.txt\n+++ greeting.txt\n`) + moon, "calls a file greeting.txt", ""},
+		"whole files":        {`- calls: [{tool: propose, args: {plan: p, files: [{path: repo/greet.txt, action: modify, content: "hello\nmoon\n"}]}}]` + "\n" + moon, "repo/greet.txt is not there; greet.txt is", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, approval.Branch, c.says)
+			res := h.run()
+			text, _ := h.conversation()
+			if res.Outcome.Status != task.AwaitingApproval || (c.told == "") == strings.Contains(text, "not taken") || !strings.Contains(text, c.told) {
+				t.Fatalf("%+v %v\n%s", res.Outcome, res.Err, text)
+			}
+			h.decide(res.Job, true)
+			if res = h.run(); res.Outcome.Status != task.Completed || git(t, h.repo, "show", res.Branch+":greet.txt") != "hello\nmoon" || c.file != "" && git(t, h.repo, "show", res.Branch+":"+c.file) != "new" {
+				t.Errorf("%+v %v", res.Outcome, res.Err)
+			}
+		})
+	}
+}

@@ -380,3 +380,42 @@ func TestAProposalThatDropsFiles(t *testing.T) {
 		})
 	}
 }
+
+// Words with the diff in a fence are a proposal where nothing else is left to do, with a plan and
+// without; else they are words. What the last subtask is asked for is the proposal, not a report.
+func TestAFencedDiffIsAProposal(t *testing.T) {
+	t.Parallel()
+	const diff = "    ```diff\n    --- a/greet.txt\n    +++ b/greet.txt\n    @@ -1,2 +1,2 @@\n     hello\n    -world\n    +moon\n    ```\n"
+	const fenced = "- say: |\n    I {would} say moon.\n\n" + diff + "\n    Tested by nothing.\n"
+	const headless = "- say: |\n    I would say moon.\n\n    ```diff\n    -world\n    +moon\n    ```\n"
+	for name, c := range map[string]struct {
+		says, route string
+		asked       int64
+		told        string // "" for nothing that nudges
+	}{
+		"last":         {planOfTwo + report + fenced + passes, "CODE2", 4, ""},
+		"no plan yet":  {fenced, "CODE2", 1, ""},
+		"of one":       {plan + fenced, "CODE3", 2, ""},
+		"reported":     {planOfOne + report + fenced + passes, "CODE2", 4, "Nothing was proposed yet"},
+		"refused once": {planOfOne + strings.Replace(fenced, "-world", "-sun", 1) + fenced + passes, "CODE2", 4, "was not taken"},
+		"not the last": {planOfTwo + fenced + propose + passes, "CODE2", 4, ""}, // it is the report
+		"no head":      {planOfTwo + report + headless + propose + passes, "CODE2", 5, "by calling propose"},
+		"beside calls": {planOfOne + strings.Replace(fenced, "- say", "- calls: [{tool: read_file, args: {path: greet.txt}}]\n  say", 1) + propose + passes, "CODE2", 4, ""},
+		"without":      {fenced, "CODE1", 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, approval.Branch, c.says).led()
+			h.ask(approval.Branch, c.route, "Greet the moon", 9)
+			res := h.run()
+			text, asked := h.conversation()
+			nudged := strings.Contains(text, "by calling") || strings.Contains(text, "Nothing was proposed") || strings.Contains(text, "not taken")
+			if res.Outcome.Status != task.AwaitingApproval || len(res.Job.Files) != 1 || asked != c.asked || !strings.Contains(text, c.told) || nudged != (c.told != "") {
+				t.Fatalf("%+v %v, asked %d\n%s", res.Outcome, res.Err, asked, text)
+			}
+			if said := strings.Contains(c.says, propose); said == strings.Contains(res.Job.Plan, "I {would} say moon.") || !said && !strings.Contains(res.Job.Plan, "Tested by nothing.") {
+				t.Errorf("the plan is %q", res.Job.Plan)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"toritsugi/internal/memory"
 	"toritsugi/internal/order"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/routing"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
@@ -39,7 +41,9 @@ type proposing struct {
 	tries   int           // proposals that could be read and not be put to anybody
 	refusal error         // why the last of them could not
 	warned  bool          // that a proposal drops what the one before changed
+	bare    bool          // that a proposal changes nothing
 	problem string        // with the last proposal that was written as text
+	remarks []string      // on it
 	job     *approval.Job // once it has proposed
 }
 
@@ -198,15 +202,21 @@ func (d director) Ends(answer contextstore.Message) bool {
 	return d.p.job != nil || d.NoDirector.Ends(answer)
 }
 
-// read makes a call of a proposal that is written as text.
+// read makes a call of a proposal that is written as text: as JSON, or as words with the diff in
+// a fence where nothing but the proposal is left to do.
 func (p *proposing) read(r *llm.Reply) {
 	m := &r.Message
-	if p.problem = ""; !strings.Contains(m.Content, "{") || r.FinishReason == llm.FinishLength || slices.ContainsFunc(m.ToolCalls, func(c llm.ToolCall) bool { return c.Name == proposeName }) {
+	if p.problem, p.remarks = "", nil; r.FinishReason == llm.FinishLength || slices.ContainsFunc(m.ToolCalls, func(c llm.ToolCall) bool { return c.Name == proposeName }) {
 		return
 	}
 	said, err := contract.ReadCoder(m.Content)
+	if diff, words := contract.Fenced(m.Content); err != nil && diff != "" && len(m.ToolCalls) == 0 && (p.plan == nil || p.plan.Ending()) {
+		said, err = contract.Coder{Plan: cmp.Or(words, p.o.Chat.Title), Patch: diff, Risk: said.Risk}, nil
+	}
 	if err != nil {
-		p.problem = p.r.Lang.T("job.malformed", problemOf(err)) + "\n"
+		if strings.Contains(m.Content, "{") {
+			p.problem = p.r.Lang.T("job.malformed", problemOf(err)) + "\n"
+		}
 		return
 	}
 	if p.plan != nil && said.Patch == "" && len(said.Files)+len(said.Commands) == 0 && said.TaskType == "" {
@@ -217,7 +227,7 @@ func (p *proposing) read(r *llm.Reply) {
 		return
 	}
 	m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: fmt.Sprintf("said_%d", p.c.LastSeq()+1), Name: proposeName, Arguments: string(args)})
-	m.Content, r.FinishReason = "", llm.FinishToolCalls
+	m.Content, r.FinishReason, p.remarks = "", llm.FinishToolCalls, said.Remarks
 }
 
 // proposeTool is the tool with which a coder proposes (spec/chat §6).
@@ -229,13 +239,19 @@ const proposeName = "propose"
 func (t proposeTool) Definition() tool.Definition {
 	// It is read by the contract's own reader, as what is written as text.
 	return tool.Definition{Name: proposeName, Schema: contract.CoderSchema(), Reads: json.RawMessage(`{"type":"object"}`),
-		Description: "Propose the change: people decide about it, and the program applies exactly this patch. Without a patch it is a review."}
+		Description: "Propose the change: people decide about it, and the program applies exactly this patch. Where nothing is to be changed, task_type is review."}
 }
 
 // Call implements tool.Tool. The arguments are those that the model wrote, before anything
 // of them is masked.
-func (t proposeTool) Call(ctx context.Context, args json.RawMessage) (tool.Result, error) {
+func (t proposeTool) Call(ctx context.Context, args json.RawMessage) (res tool.Result, err error) {
 	said, err := contract.ReadCoder(string(args))
+	remarks := slices.Concat(t.p.remarks, said.Remarks)
+	defer func() {
+		if len(remarks) > 0 {
+			res.Text += "\n[" + strings.Join(remarks, "; ") + "]"
+		}
+	}()
 	if wrong := (*contract.AnswerError)(nil); errors.As(err, &wrong) {
 		return tool.Failf("%s", t.p.r.Lang.T("job.malformed", wrong.Problem)+t.p.alsoWrong(args)), nil
 	}
@@ -271,7 +287,7 @@ func (p *proposing) alsoWrong(args json.RawMessage) string {
 	if json.Unmarshal(args, &said) != nil || strings.TrimSpace(said.Patch) == "" {
 		return ""
 	}
-	if _, err := workspace.ParsePatch(recounted(said.Patch)); err != nil {
+	if _, err := workspace.ParsePatch(p.mended(said.Patch)); err != nil {
 		return "\n" + p.r.Lang.Error(err)
 	}
 	return ""
@@ -288,6 +304,10 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	patch, err := p.patch(said)
 	if err != nil {
 		return &approval.RefusedError{Err: err}
+	}
+	if len(patch) == 0 && !p.bare && isBare(chat.Route, said) {
+		p.bare = true
+		return &approval.RefusedError{Err: i18n.E("job.bare")}
 	}
 	if lost := p.drops(patch); lost != "" {
 		return &approval.RefusedError{Err: i18n.E("job.drops", lost)}
@@ -311,6 +331,13 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	}
 	p.job = &job
 	return nil
+}
+
+// isBare reports whether a coder proposes to change nothing, and does not say that this is its
+// review, or a design: models give the change by a name that is not known, or forget it.
+func isBare(route string, said contract.Coder) bool {
+	t := approval.TaskType(said.TaskType)
+	return len(said.Commands) == 0 && t != approval.Review && t != approval.Design && route != string(routing.Code1)
 }
 
 // drops names the files that the proposal before changed and a patch does not, the first time
@@ -363,10 +390,12 @@ func summary(plan string) (lines []string) {
 }
 
 // patch is the patch of a proposal: as the model wrote it, with the line end that it left
-// out at the end and the counts of its hunks, or made of the files that it gave instead.
+// out at the end, the counts of its hunks and what git has before a path, or made of the files
+// that it gave instead.
 func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	if strings.TrimSpace(said.Patch) != "" {
-		return recounted(said.Patch), nil
+		patch := p.mended(said.Patch)
+		return patch, p.misplaced(patch)
 	}
 	var b strings.Builder
 	for _, f := range said.Files {
@@ -385,7 +414,7 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 		case f.Action == "create" && there:
 			return nil, i18n.E("job.file_there", f.Path)
 		case f.Action != "create" && !there:
-			return nil, i18n.E("job.file_gone", f.Path)
+			return nil, cmp.Or(p.elsewhere(f.Path), error(i18n.E("job.file_gone", f.Path)))
 		}
 		content := f.Content
 		if f.Action == "delete" {
@@ -398,8 +427,43 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// recounted is a patch of a model as it is read.
-func recounted(patch string) []byte { return workspace.Recounted([]byte(unfenced(patch))) }
+// mended is a patch of a model as it is read.
+func (p *proposing) mended(patch string) []byte {
+	return workspace.Recounted(workspace.Named([]byte(unfenced(patch)), p.there, p.o.Chat.Repository))
+}
+
+// there reports whether the repository has a path.
+func (p *proposing) there(path string) bool {
+	_, err := p.at.root.Lstat(path)
+	return err == nil
+}
+
+// misplaced is the first path of a patch that is one of the repository but for what stands before
+// it, nil for none.
+func (p *proposing) misplaced(raw []byte) error {
+	patch, err := workspace.ParsePatch(raw)
+	if err != nil {
+		return nil // whoever judges it says so
+	}
+	for _, f := range patch.Files {
+		if f.Action == workspace.PatchCreate {
+			continue
+		}
+		if err := p.elsewhere(cmp.Or(f.From, f.Path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// elsewhere says where a file is that a model puts below the name of the repository, nil where
+// it is in place, or nowhere.
+func (p *proposing) elsewhere(path string) error {
+	if _, rest, deep := strings.Cut(path, "/"); deep && !p.there(path) && p.there(rest) {
+		return i18n.E("job.file_elsewhere", path, rest)
+	}
+	return nil
+}
 
 // unfenced is a patch without the fence around it, and with the line end that it lacks.
 func unfenced(patch string) string {

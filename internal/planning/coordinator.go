@@ -209,6 +209,20 @@ func (co *Coordinator) Ends(contextstore.Message) bool {
 	return kind == ""
 }
 
+// Ending reports whether nothing but the last subtask is left to do, so that the work may be
+// handed in; the model is not asked to judge it.
+func (co *Coordinator) Ending() bool {
+	return co.s.Asked != askVerify && co.s.Handover == nil && (co.plan == nil || co.left() <= 1)
+}
+
+// due is the tool that answers a question: the one that hands the work in ends the last subtask.
+func (co *Coordinator) due(asked string) string {
+	if asked == askSubtask && co.settings.Hands != "" && co.left() == 1 {
+		return co.settings.Hands
+	}
+	return questions[asked].tool
+}
+
 // pick is the next subtask: the first that did not end and whose dependencies are
 // met; "" where nothing is left.
 func (co *Coordinator) pick() string {

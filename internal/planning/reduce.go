@@ -3,6 +3,7 @@ package planning
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -297,7 +298,7 @@ func (co *Coordinator) worded(m contextstore.Message) {
 	asked := s.Asked
 	switch {
 	case asked != "" && asked != askRemark && texttool.Unread(m.Content) && co.again():
-		s.Told = co.prompts.render("retry", Ask{Tool: questions[asked].tool, AsText: true})
+		s.Told = co.prompts.render("retry", Ask{Tool: co.due(asked), AsText: true})
 	case asked == askReflect || asked == askReplan && s.Under != "": // it stopped to think, and is told to go on
 		co.resume()
 		s.Where = ""
@@ -316,9 +317,9 @@ func (co *Coordinator) worded(m contextstore.Message) {
 	switch { // it still owes what it owed
 	case s.Told != "":
 	case s.Tried > 0 && s.Asked == asked:
-		s.Told = co.prompts.render("retry", Ask{Tool: questions[asked].tool})
+		s.Told = co.prompts.render("retry", Ask{Tool: co.due(asked)})
 	case s.Asked == askSubtask:
-		s.Told = co.prompts.word("An answer without a call does not end the run. Go on, or end the subtask with report_subtask.", "呼び出しのない回答では実行は終わりません。作業を続けるか、report_subtaskでサブタスクを終えてください。")
+		s.Told = fmt.Sprintf(co.prompts.word("An answer without a call does not end the run. Go on, or end the subtask with %s.", "呼び出しのない回答では実行は終わりません。作業を続けるか、%sでサブタスクを終えてください。"), co.due(askSubtask))
 	}
 }
 

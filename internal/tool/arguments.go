@@ -62,7 +62,7 @@ func NewArguments(def Definition) (*Arguments, error) {
 // is, else what was plainly meant by it. notes are what was changed so that the
 // model should know. problem names all that is wrong, and what is expected, where
 // that cannot be told; it is "" else. Beside a problem args of prose are what is
-// good of them.
+// good of them, and notes what was changed for that.
 func (a *Arguments) Read(raw string) (args json.RawMessage, notes []string, problem string) {
 	return a.read(raw, nil)
 }
@@ -121,7 +121,7 @@ func (a *Arguments) read(raw string, fixed map[string]any) (args json.RawMessage
 		if args = nil; a.prose {
 			args, _ = jsonl.Marshal(a.fitting(a.schema, object)) // what was decoded can be encoded
 		}
-		return args, nil, strings.Join(wrong, "; ") + "."
+		return args, m.notes, strings.Join(wrong, "; ") + "."
 	}
 	return args, m.notes, ""
 }

@@ -204,6 +204,11 @@ func countLines(text []byte, sign byte) int {
 func patchFile(f *gitdiff.File, plain bool) (PatchFile, error) {
 	from, to := f.OldName, f.NewName
 	if plain {
+		for _, name := range []string{from, to} {
+			if name != "" && !strings.Contains(name, "/") {
+				return PatchFile{}, i18n.E("workspace.patch_prefix", shorten(name))
+			}
+		}
 		from, to = stripFirst(from), stripFirst(to)
 	}
 	one := PatchFile{Path: to, Action: PatchModify, Binary: f.IsBinary, OldMode: modeText(uint32(f.OldMode)), NewMode: modeText(uint32(f.NewMode))}
