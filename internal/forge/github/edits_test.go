@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/forge/github/githubtest"
 )
 
@@ -48,9 +49,9 @@ func TestEditedSince(t *testing.T) {
 	w.repo.Edit(p, "mal", "t", "later")
 	told(p, mal)
 	w.DeleteUser("mal")
-	told(p, forge.Person{Login: ghost})
+	told(p, forge.Person{Login: rest.Ghost})
 	w.repo.Rename("acme/other")
-	told(p, forge.Person{Login: ghost})
+	told(p, forge.Person{Login: rest.Ghost})
 	if _, err := f.EditedSince(t.Context(), issue(99), since); !forge.Is(err, forge.NotFound) || !strings.Contains(err.Error(), "number of 99") {
 		t.Errorf("%v", err)
 	}
