@@ -27,6 +27,7 @@ var catalog = [...]table{
 	{make: folderTexts},
 	{make: githubTexts},
 	{make: restTexts},
+	{make: gitlabTexts},
 	{make: hostedTexts},
 	{make: comparedTexts},
 	{make: effectsTexts},

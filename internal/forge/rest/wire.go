@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -266,8 +267,12 @@ func (l *Line) attempt(req *http.Request) (*http.Response, error) {
 	resp.Request = req
 	switch {
 	case resp.StatusCode == http.StatusNotModified && kept != nil:
+		// What the answer says now counts: a page that did not change may have got a next
+		// one (RFC 9111 §4.3.4).
+		fresh := kept.header.Clone()
+		maps.Copy(fresh, resp.Header)
 		resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
-		resp.Header, body = kept.header.Clone(), kept.body
+		resp.Header, body = fresh, kept.body
 	case req.Method == http.MethodGet && resp.StatusCode == http.StatusOK:
 		l.cache.put(&answer{key: key, etag: resp.Header.Get("ETag"), header: resp.Header.Clone(), body: body})
 	}
