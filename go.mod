@@ -44,7 +44,14 @@ require (
 	software.sslmate.com/src/go-pkcs12 v0.7.4
 )
 
-require filippo.io/hpke v0.4.0 // indirect
+require (
+	code.gitea.io/sdk/gitea v0.25.1 // indirect
+	filippo.io/hpke v0.4.0 // indirect
+	github.com/42wim/httpsig v1.2.4 // indirect
+	github.com/davidmz/go-pageant v1.0.2 // indirect
+	github.com/go-fed/httpsig v1.1.0 // indirect
+	github.com/hashicorp/go-version v1.9.0 // indirect
+)
 
 require (
 	filippo.io/age v1.3.2

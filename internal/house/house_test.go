@@ -61,7 +61,6 @@ var floors = map[string]float64{
 	"forge":                   2.9,
 	"forge/folder":            3.0,
 	"forge/rest":              3.05,
-	"forge/github":            3.1,
 	"forge/forgetest":         3.2,
 	"forge/github/githubtest": 3.2,
 	"channel":                 3.0,
