@@ -62,6 +62,8 @@ var floors = map[string]float64{
 	"forge/folder":            3.0,
 	"forge/rest":              3.05,
 	"forge/forgetest":         3.2,
+	"forge/gittest":           3.15,
+	"forge/gitea/giteatest":   3.2,
 	"forge/github/githubtest": 3.2,
 	"channel":                 3.0,
 	"channel/line":            3.1,
