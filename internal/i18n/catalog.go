@@ -26,6 +26,7 @@ var catalog = [...]table{
 	{make: doorTexts},
 	{make: folderTexts},
 	{make: githubTexts},
+	{make: giteaTexts},
 	{make: restTexts},
 	{make: gitlabTexts},
 	{make: hostedTexts},

@@ -18,6 +18,7 @@ type Feature string
 // The features.
 const (
 	Accounts  Feature = "accounts"  // people with numbers, and permissions of their own
+	Roles     Feature = "roles"     // triage and maintain, between read, write and admin
 	Events    Feature = "events"    // who put a label on or took it off
 	Labels    Feature = "labels"    // labels that exist beside the items that bear them
 	Assignees Feature = "assignees" // people whom an item is given to

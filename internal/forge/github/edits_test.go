@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"toritsugi/internal/forge"
-	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/forge/github/githubtest"
+	"toritsugi/internal/forge/rest"
 )
 
 // Who changed the text or the title of an issue or a pull request after a time is
