@@ -3,8 +3,8 @@ module toritsugi
 go 1.26.0
 
 require (
-	code.gitea.io/sdk/gitea v0.25.1
 	charm.land/bubbletea/v2 v2.0.9
+	code.gitea.io/sdk/gitea v0.25.1
 	github.com/alecthomas/kong v1.17.0
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/bluekeyes/go-gitdiff v0.9.0

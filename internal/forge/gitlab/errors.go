@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"reflect"
 	"strings"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go"
@@ -12,8 +11,6 @@ import (
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 )
-
-func typeOf(v any) reflect.Type { return reflect.TypeOf(v).Elem() }
 
 // explain makes a *forge.Error of an error of a request; one of ctx stays what it is.
 func (d *call) explain(ctx context.Context, resp *gitlab.Response, err error) error {

@@ -138,10 +138,11 @@ func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
 	return p, nil
 }
 
-// botName is how GitLab names the accounts of project and group access tokens, and
-// service accounts that were not named by people. Only an account's own page says
-// whether it is a bot. Source: GitLab docs, "Project access tokens", "Service accounts".
-var botName = lazyregexp.New(`^(?:(?:project|group)_\d+_bot(?:_[0-9a-f]+|\d*)|service_account_[0-9a-z_]+)$`)
+// botName is how GitLab names the accounts of project and group access tokens, service
+// accounts that were not named by people, and its own. Only an account's own page says
+// whether it is a bot. Source: GitLab docs, "Project access tokens", "Service accounts",
+// "Internal users".
+var botName = lazyregexp.New(`^(?:(?:project|group)_\d+_bot(?:_[0-9a-f]+|\d*)|service_account_[0-9a-z_]+|(?:alert|automation|migration|security|support)-bot\d*)$`)
 
 // person is an account as items name it. What deleted accounts wrote goes to one account
 // that stands for them all: it is nobody.

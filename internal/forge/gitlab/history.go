@@ -1,7 +1,9 @@
 package gitlab
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,8 +81,9 @@ func (d *call) labelled(ctx context.Context, at, label string) (a *act, err erro
 	read := 0
 	_, err = backward(ctx, d, at+"/resource_label_events", nil, func(page []*gitlab.LabelEvent) bool {
 		read += len(page)
-		for n := len(page) - 1; n >= 0 && a == nil; n-- {
-			if e := page[n]; strings.EqualFold(e.Label.Name, label) {
+		slices.SortStableFunc(page, func(a, b *gitlab.LabelEvent) int { return cmp.Compare(a.ID, b.ID) })
+		for _, e := range page { // the last one counts
+			if strings.EqualFold(e.Label.Name, label) {
 				a = &act{by: user(&e.User), at: when(e.CreatedAt), event: "label-" + strconv.FormatInt(e.ID, 10), on: e.Action == "add"}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -157,8 +158,8 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 }
 
 // filters are the queries that find what bears a trigger.
-func (f *Forge) filters(ctx context.Context, d *call, r forge.Repo, t forge.Trigger) ([]map[string][]string, error) {
-	var all []map[string][]string
+func (f *Forge) filters(ctx context.Context, d *call, r forge.Repo, t forge.Trigger) ([]url.Values, error) {
+	var all []url.Values
 	if t.Label != "" {
 		names, err := d.labels(ctx, t.Label)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,7 +114,7 @@ func (d *call) get(ctx context.Context, path string, q url.Values, v any) (*gitl
 // is sent to its number: the old path is good for reading only.
 func (d *call) send(ctx context.Context, method, at string, body, v any) (*gitlab.Response, error) {
 	resp, err := d.ask(ctx, method, at, nil, body, v)
-	rest, below := strings.CutPrefix(at, d.project+"/")
+	tail, below := strings.CutPrefix(at, d.project+"/")
 	if d.project == "" || !below || !said(err, http.StatusMethodNotAllowed, "moved projects") {
 		return resp, err
 	}
@@ -121,7 +122,7 @@ func (d *call) send(ctx context.Context, method, at string, body, v any) (*gitla
 	if _, err := d.get(ctx, d.project, nil, &p); err != nil {
 		return nil, err
 	}
-	return d.ask(ctx, method, path("projects", p.ID)+"/"+rest, nil, body, v)
+	return d.ask(ctx, method, path("projects", p.ID)+"/"+tail, nil, body, v)
 }
 
 func (d *call) ask(ctx context.Context, method, path string, q url.Values, body, v any) (*gitlab.Response, error) {
@@ -150,7 +151,7 @@ func (d *call) ask(ctx context.Context, method, path string, q url.Values, body,
 func decode(data []byte, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &json.UnmarshalTypeError{Value: "answer of another form", Type: typeOf(v)}
+			err = &json.UnmarshalTypeError{Value: "answer of another form", Type: reflect.TypeOf(v).Elem()}
 		}
 	}()
 	return json.Unmarshal(data, v)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"toritsugi/internal/forge/gittest"
 )
 
 // T is what the server needs of a test; testing.TB has it all. Fatalf does not return.
@@ -53,11 +55,12 @@ type Options struct {
 type Server struct {
 	URL string // of the web pages, with the path below which they lie
 
-	t   T
-	o   Options
-	web *httptest.Server
-	doc *description
-	dir string // of the bare repositories
+	t       T
+	o       Options
+	web     *httptest.Server
+	doc     *description
+	dir     string // of the bare repositories
+	backend string // git's http-backend
 
 	mu       sync.Mutex // guards all below
 	users    []*user
@@ -95,7 +98,11 @@ func New(t T, o Options) *Server {
 	if o.Counted == 0 {
 		o.Counted = 10_000
 	}
-	s := &Server{t: t, o: o, dir: t.TempDir(), doc: described(t), groups: map[string]bool{}, tokens: map[string]*token{}, lastID: 1000}
+	backend, err := gittest.Backend()
+	if err != nil {
+		t.Fatalf("gitlabtest: find git: %v", err)
+	}
+	s := &Server{t: t, backend: backend, o: o, dir: t.TempDir(), doc: described(t), groups: map[string]bool{}, tokens: map[string]*token{}, lastID: 1000}
 	mux := http.NewServeMux()
 	for pattern, h := range routes() {
 		method, at, _ := strings.Cut(pattern, " ")
@@ -135,6 +142,9 @@ func (s *Server) Break(f func(*http.Request) *Answer) {
 	s.fault = f
 }
 
+// BreakLocked is Break for use within such a function.
+func (s *Server) BreakLocked(f func(*http.Request) *Answer) { s.fault = f }
+
 // Requests are the operations asked for since the last call of it, without queries; of one
 // that was answered "not modified" it ends in " 304".
 func (s *Server) Requests() []string {
@@ -164,7 +174,7 @@ type handler func(c *call) (int, any)
 func refuse(status int, message string) (int, any) { return status, object{"message": message} }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, pattern string, h handler) {
-	raw, err := io.ReadAll(r.Body)
+	raw, err := io.ReadAll(io.LimitReader(r.Body, 8<<20))
 	if err != nil {
 		return
 	}

@@ -10,8 +10,9 @@ import (
 
 // The access levels. Source: GitLab docs, "Members API".
 const (
-	levelGuest    = 10
-	levelReporter = 20
+	levelGuest     = 10
+	levelReporter  = 20
+	levelDeveloper = 30
 )
 
 type user struct {
@@ -25,6 +26,7 @@ type user struct {
 type project struct {
 	s          *Server
 	id         int64
+	dir        string   // of the bare repository, below the server's
 	path       string   // "group/subgroup/name"
 	old        []string // paths that it had
 	visibility string

@@ -111,6 +111,13 @@ func (p *Project) Open(by, title, body string, labels ...string) (iid int) {
 	return iid
 }
 
+// OpenFor opens an issue that is given to somebody at once: there is no note of that.
+func (p *Project) OpenFor(by, title, to string) (iid int) {
+	iid = p.Open(by, title, "")
+	p.on(itoa(iid), func(i *item) { i.assignees = []*user{p.s.must(to)} })
+	return iid
+}
+
 // Imported opens an issue whose labels have no history.
 func (p *Project) Imported(by, title string, labels ...string) (iid int) {
 	iid = p.Open(by, title, "", labels...)
@@ -122,7 +129,6 @@ func (p *Project) Imported(by, title string, labels ...string) (iid int) {
 func (p *Project) Merge(by string, from *Project, source, target, title, body string) (iid int) {
 	p.do(func() {
 		i := p.p.open(merges, p.s.must(by), title, body)
-		from.p.sync()
 		i.source, i.target, i.from, i.sha, i.old = source, target, from.p, from.p.branches[source], p.p.branches[target]
 		iid = i.iid
 	})

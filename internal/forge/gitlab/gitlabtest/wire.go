@@ -253,7 +253,6 @@ func member(c *call) (int, any) {
 
 func branch(c *call) (int, any) {
 	name := c.r.PathValue("branch")
-	c.p.sync()
 	sha := c.p.branches[name]
 	if sha == "" {
 		return refuse(http.StatusNotFound, "404 Branch Not Found")
@@ -300,7 +299,6 @@ func trace(c *call) (int, any) {
 // list is a list of items by what the query says.
 func list(c *call, kind string) (int, any) {
 	q := c.r.URL.Query()
-	c.p.sync()
 	var found []*item
 	after, _ := time.Parse(time.RFC3339, q.Get("updated_after"))
 	for _, i := range c.p.items[kind] {
@@ -407,7 +405,6 @@ func (i *item) review(c *call, ids []any) {
 }
 
 func mergeOpen(c *call) (int, any) {
-	c.p.sync()
 	source, _ := c.text("source_branch")
 	target, _ := c.text("target_branch")
 	for _, i := range c.p.items[merges] {
