@@ -130,7 +130,7 @@ func (s *Service) Draft(ctx context.Context, job approval.Job) (*Host, forge.Ite
 	if err != nil {
 		return nil, forge.Item{}, err
 	}
-	k.Type, k.ID = "pull_request", url[strings.LastIndexByte(url, '/')+1:]
+	k.Type, k.ID = forge.PullType(k.Source), url[strings.LastIndexByte(url, '/')+1:]
 	it, err := h.Item(ctx, k)
 	if err == nil && it.Pull == nil {
 		err = i18n.E("approval.no_draft", job.Job, url)

@@ -40,7 +40,7 @@ func (r *Run) existingProposal(ctx context.Context) (branch string, ok bool, err
 		case number == onTheWay:
 			return at.Branch, true, nil
 		case number != "":
-			pull := task.Key{Source: m.TaskKey.Source, Owner: m.TaskKey.Owner, Repo: m.TaskKey.Repo, Type: "pull_request", ID: number}
+			pull := task.Key{Source: m.TaskKey.Source, Owner: m.TaskKey.Owner, Repo: m.TaskKey.Repo, Type: forge.PullType(m.TaskKey.Source), ID: number}
 			if ok, err := r.isOpen(ctx, pull, at.Branch); !ok {
 				return "", false, err
 			}

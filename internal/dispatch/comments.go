@@ -147,13 +147,13 @@ func (i *Intake) handleAll(ctx context.Context, w *Watch, r forge.Repo, said []f
 	var t trouble
 	behind := map[string]bool{} // items
 	for _, c := range said {
-		if now.has(c) || behind[c.Item] {
+		if now.has(c) || behind[c.ItemType+c.Item] {
 			continue
 		}
 		err := i.handle(ctx, w, r, c)
 		switch ends := t.ends(err); {
 		case ends || passing(err) || kept(err, i.clock(w).Sub(c.Edited)):
-			behind[c.Item] = true
+			behind[c.ItemType+c.Item] = true
 			if left.IsZero() {
 				left = c.Edited
 			}
@@ -247,11 +247,15 @@ func (i *Intake) answered(ctx context.Context, w *Watch, k task.Key, last contex
 	return err
 }
 
-// about finds the task that a comment is about, and its newest run. A note does
-// not say whether it is on an issue or a pull request.
+// about finds the task that a comment is about, and its newest run. Where a forge
+// numbers issues and pull requests together, a note does not say which it is on.
 func (i *Intake) about(ctx context.Context, w *Watch, r forge.Repo, c forge.Comment) (k task.Key, last contextstore.View, ok bool, err error) {
 	k = task.Key{Source: w.Host.Source(), Owner: r.Owner, Repo: r.Name, ID: c.Item}
-	for _, k.Type = range []string{TypeIssue, TypePull} {
+	types := []string{TypeIssue, forge.PullType(k.Source)}
+	if c.ItemType != "" {
+		types = []string{c.ItemType}
+	}
+	for _, k.Type = range types {
 		if k.Type == TypeIssue && c.Kind != forge.Note {
 			continue
 		}
@@ -262,11 +266,8 @@ func (i *Intake) about(ctx context.Context, w *Watch, r forge.Repo, c forge.Comm
 	return k, last, false, nil
 }
 
-// The types of tasks at a forge (inherit §2).
-const (
-	TypeIssue = "issue"
-	TypePull  = "pull_request"
-)
+// TypeIssue is the type of tasks that are issues (inherit §2).
+const TypeIssue = "issue"
 
 // command carries out what a comment commands. One by somebody who may not is
 // passed over: an answer would let strangers make us talk.

@@ -426,7 +426,7 @@ func TestFollowUpIsForOurs(t *testing.T) {
 	}
 	for id, marker := range map[string]string{"1": "", "2": "pull-1"} {
 		k := key(0)
-		k.Type, k.ID = TypePull, id
+		k.Type, k.ID = forge.PullType("github"), id
 		l.hub.items[id] = forge.Item{Key: k, Open: true, Author: forge.Person{ID: 1}, Pull: &forge.Pull{Marker: marker}}
 		l.hub.said = append(l.hub.said, forge.Comment{ID: "review/" + id, Kind: forge.Review, Item: id, Author: ken, Verdict: forge.ChangesRequested, Edited: l.hub.now})
 	}
@@ -435,7 +435,7 @@ func TestFollowUpIsForOurs(t *testing.T) {
 	}
 	for id, want := range map[string]bool{"1": false, "2": true} {
 		k := key(0)
-		k.Type, k.ID = TypePull, id
+		k.Type, k.ID = forge.PullType("github"), id
 		if _, ok, err := l.Store.Latest(t.Context(), k); ok != want || err != nil {
 			t.Errorf("%s begun: %v, %v", id, ok, err)
 		}
@@ -458,5 +458,29 @@ func TestARepositoryOfAnotherName(t *testing.T) {
 	}
 	if asked, ok := l.Store.Pending(id); !ok || asked.Action != contextstore.Stop {
 		t.Errorf("%+v, %v", asked, ok)
+	}
+}
+
+// Where issues and pull requests are numbered each on their own, the comment says which
+// of them it is on.
+func TestItemsThatShareANumber(t *testing.T) {
+	t.Parallel()
+	l := newLobby(t, "a")
+	id := l.running(1) // the issue
+	if err := l.look(true, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		kind  string
+		heard bool
+	}{{"merge_request", false}, {"issue", true}} {
+		l.hub.says("note/"+c.kind, "1", ken, "/stop")
+		l.hub.said[len(l.hub.said)-1].ItemType = c.kind
+		if err := l.look(true, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := l.Store.Pending(id); ok != c.heard {
+			t.Errorf("of the %s: stopped %v", c.kind, ok)
+		}
 	}
 }

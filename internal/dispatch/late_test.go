@@ -23,7 +23,7 @@ func TestReviewComesTooLate(t *testing.T) {
 			if err := l.look(true, time.Minute); err != nil {
 				t.Fatal(err)
 			}
-			k := task.Key{Source: "github", Owner: "o", Repo: "a", Type: TypePull, ID: "1"}
+			k := task.Key{Source: "github", Owner: "o", Repo: "a", Type: forge.PullType("github"), ID: "1"}
 			id, err := l.Store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: k, User: "ken"})
 			if err != nil {
 				t.Fatal(err)

@@ -27,7 +27,7 @@ type review struct {
 }
 
 func (missed review) key(w *Watch, r forge.Repo) task.Key {
-	return task.Key{Source: w.Host.Source(), Owner: r.Owner, Repo: r.Name, Type: TypePull, ID: missed.Item}
+	return task.Key{Source: w.Host.Source(), Owner: r.Owner, Repo: r.Name, Type: forge.PullType(w.Host.Source()), ID: missed.Item}
 }
 
 func reviewsOf(w *Watch, r forge.Repo) (scope string) {

@@ -22,7 +22,7 @@ func reviewed(t *testing.T, by forge.Person) (l *lobby, k task.Key, c *contextst
 		t.Fatal(err)
 	}
 	k = key(5)
-	k.Type = TypePull
+	k.Type = forge.PullType("github")
 	id, err := l.Store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: k, User: "ken"})
 	if err == nil {
 		c, _, err = l.Store.Claim(t.Context(), id)

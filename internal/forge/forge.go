@@ -171,6 +171,14 @@ func ParseRepo(s string) (Repo, bool) {
 // String is "owner/name".
 func (r Repo) String() string { return r.Owner + "/" + r.Name }
 
+// PullType is the type of the tasks of a forge's pull requests (inherit §2).
+func PullType(source string) string {
+	if source == "gitlab" {
+		return "merge_request"
+	}
+	return "pull_request"
+}
+
 // RepoOf is the repository that a task is about.
 func RepoOf(k task.Key) Repo { return Repo{Owner: k.Owner, Name: k.Repo} }
 
