@@ -228,11 +228,15 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 	if err != nil {
 		return nil, err
 	}
-	issues, err := since(ctx, d, d.below("issues"), query("state", "all"), from, everything, issueID, issueUpdated)
+	changed := from
+	if !from.IsZero() {
+		changed = from.Add(-time.Second) // those of the same moment
+	}
+	issues, err := since(ctx, d, d.below("issues"), query("state", "all"), changed, everything, issueID, issueUpdated)
 	if err != nil {
 		return nil, err
 	}
-	merges, err := since(ctx, d, d.below("merge_requests"), query("state", "all"), from, everything, mergeID, mergeUpdated)
+	merges, err := since(ctx, d, d.below("merge_requests"), query("state", "all"), changed, everything, mergeID, mergeUpdated)
 	if err != nil {
 		return nil, err
 	}
