@@ -19,7 +19,9 @@ import (
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/forge/gitea"
 	"toritsugi/internal/forge/github"
+	"toritsugi/internal/forge/gitlab"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
 	"toritsugi/internal/task"
@@ -115,6 +117,10 @@ func (s *system) openForge(f config.Forge) error {
 	switch f.Source {
 	case "github":
 		made, err = s.openGitHub(client, token, fresh)
+	case "gitlab":
+		made, err = gitlab.New(gitlab.Options{URL: f.URL, Token: token, Fresh: fresh, HTTP: client, Now: s.env.Now, Log: s.log})
+	case "gitea":
+		made, err = gitea.New(gitea.Options{URL: f.URL, Token: token, Fresh: fresh, HTTP: client, Now: s.env.Now, Log: s.log})
 	}
 	if err != nil {
 		return err

@@ -65,10 +65,14 @@ func where(c forge.Comment) string {
 	case forge.Review:
 		return "review: " + strings.ReplaceAll(c.Verdict, "_", " ")
 	case forge.Line:
+		at := "on " + c.Path
 		if c.Line > 0 {
-			return fmt.Sprintf("on %s:%d", c.Path, c.Line)
+			at += fmt.Sprintf(":%d", c.Line)
 		}
-		return "on " + c.Path
+		if c.Resolved {
+			at += ", resolved"
+		}
+		return at
 	}
 	return ""
 }

@@ -147,13 +147,13 @@ func (i *Intake) handleAll(ctx context.Context, w *Watch, r forge.Repo, said []f
 	var t trouble
 	behind := map[string]bool{} // items
 	for _, c := range said {
-		if now.has(c) || behind[c.Type+c.Item] {
+		if now.has(c) || behind[c.ItemType+c.Item] {
 			continue
 		}
 		err := i.handle(ctx, w, r, c)
 		switch ends := t.ends(err); {
 		case ends || passing(err) || kept(err, i.clock(w).Sub(c.Edited)):
-			behind[c.Type+c.Item] = true
+			behind[c.ItemType+c.Item] = true
 			if left.IsZero() {
 				left = c.Edited
 			}
@@ -252,7 +252,7 @@ func (i *Intake) answered(ctx context.Context, w *Watch, k task.Key, last contex
 func (i *Intake) about(ctx context.Context, w *Watch, r forge.Repo, c forge.Comment) (k task.Key, last contextstore.View, ok bool, err error) {
 	k = task.Key{Source: w.Host.Source(), Owner: r.Owner, Repo: r.Name, ID: c.Item}
 	for _, k.Type = range []string{task.TypeIssue, task.TypeProposed(k.Source)} {
-		if k.Type == task.TypeIssue && c.Kind != forge.Note || c.Type != "" && c.Type != k.Type {
+		if k.Type == task.TypeIssue && c.Kind != forge.Note || c.ItemType != "" && c.ItemType != k.Type {
 			continue
 		}
 		if last, ok, err = i.latest(ctx, k); ok || err != nil {

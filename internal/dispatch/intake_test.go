@@ -460,3 +460,27 @@ func TestARepositoryOfAnotherName(t *testing.T) {
 		t.Errorf("%+v, %v", asked, ok)
 	}
 }
+
+// Where issues and pull requests are numbered each on their own, the comment says which
+// of them it is on.
+func TestItemsThatShareANumber(t *testing.T) {
+	t.Parallel()
+	l := newLobby(t, "a")
+	id := l.running(1) // the issue
+	if err := l.look(true, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		kind  string
+		heard bool
+	}{{"merge_request", false}, {"issue", true}} {
+		l.hub.says("note/"+c.kind, "1", ken, "/stop")
+		l.hub.said[len(l.hub.said)-1].ItemType = c.kind
+		if err := l.look(true, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := l.Store.Pending(id); ok != c.heard {
+			t.Errorf("of the %s: stopped %v", c.kind, ok)
+		}
+	}
+}

@@ -295,22 +295,28 @@ const (
 
 // Comment is something that was said on an item.
 type Comment struct {
-	ID      string // unique in the repository: "note/12", "review/5", "line/7"
-	Kind    CommentKind
-	Item    string // number of the item it belongs to
-	Type    string // of that item, one of package task's; "" where the number alone says which
-	Author  Person
-	Body    string // Markdown, without our marker
-	Marker  string // of our own comments, else ""
-	Created time.Time
-	Edited  time.Time // of the last edit; Created where there was none
-	URL     string
+	ID   string // unique in the repository: "note/12", "review/5", "line/7"
+	Kind CommentKind
+	Item string // number of the item it belongs to
+	// ItemType is the type of that item's task, where the forge numbers issues and pull
+	// requests each on their own (GitLab); "" where the number tells.
+	ItemType string
+	Author   Person
+	Body     string // Markdown, without our marker
+	Marker   string // of our own comments, else ""
+	Created  time.Time
+	Edited   time.Time // of the last edit; Created where there was none
+	URL      string
 
 	Verdict string // of a Review
 
 	Path    string // of a Line
 	Line    int    // of a Line, 0 where it is outdated or about the file
 	ReplyTo string // id of the Line that it answers, "" for none
+
+	// Resolved says that people have settled its thread; false also where the forge does
+	// not tell.
+	Resolved bool
 }
 
 // WantsChanges reports whether it is a review that asks for changes.

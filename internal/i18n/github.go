@@ -4,10 +4,6 @@ package i18n
 // what was asked, of which repository, what GitHub said, what to do.
 func githubTexts() map[string]text {
 	return map[string]text{
-		"github.failed": {
-			en: "%s (%s) failed: %s. %s",
-			ja: "%s（%s）に失敗しました: %s。%s",
-		},
 		"github.url": {
 			en: "github.url is not usable: give the server's address as in a browser, e.g. https://ghe.example/ (http:// only to this machine), without login and query",
 			ja: "github.url が使えません。ブラウザーで開くサーバーのアドレス（例: https://ghe.example/、http:// はこの計算機に限る）を、ログイン情報とクエリなしで指定してください",
@@ -37,39 +33,7 @@ func githubTexts() map[string]text {
 			ja: "GitHub に次のリポジトリが見つかりません: %s。名前（owner/name または owner/*）を確認してください。非公開のものは、読む権限のあるトークンか App にしか見えません",
 		},
 
-		"github.do_self":         {en: "Asking who we are", ja: "自分のアカウントの確認"},
 		"github.do_installation": {en: "Finding the App's installation", ja: "App のインストール先の検索"},
-		"github.do_repository":   {en: "Reading the repository", ja: "リポジトリの読み取り"},
-		"github.do_repositories": {en: "Listing the repositories", ja: "リポジトリの一覧の取得"},
-		"github.do_list":         {en: "Listing the issues and pull requests", ja: "Issue とプルリクエストの一覧の取得"},
-		"github.do_item":         {en: "Reading #%v", ja: "#%v の読み取り"},
-		"github.do_comments":     {en: "Reading the comments on #%v", ja: "#%v のコメントの読み取り"},
-		"github.do_news":         {en: "Reading the newest comments", ja: "新しいコメントの読み取り"},
-		"github.do_edits":        {en: "Reading who edited #%v", ja: "#%v を編集した人の読み取り"},
-		"github.do_events":       {en: "Reading the history of #%v", ja: "#%v の履歴の読み取り"},
-		"github.do_permission":   {en: "Asking for the permission of %s", ja: "%s の権限の確認"},
-		"github.do_labels":       {en: "Creating labels", ja: "ラベルの作成"},
-		"github.do_set_labels":   {en: "Changing the labels of #%v", ja: "#%v のラベルの変更"},
-		"github.do_post":         {en: "Commenting on #%v", ja: "#%v へのコメント"},
-		"github.do_person":       {en: "Looking for the account %s", ja: "アカウント %s の確認"},
-		"github.do_withdraw":     {en: "Closing pull request #%v", ja: "プルリクエスト #%v を閉じる操作"},
-		"github.do_propose":      {en: "Opening a pull request from %s to %s", ja: "%s から %s へのプルリクエストの作成"},
-		"github.do_ready":        {en: "Marking #%v as ready for review", ja: "#%v をレビュー可能にする操作"},
-		"github.do_review":       {en: "Requesting a review of #%v", ja: "#%v のレビューの依頼"},
-		"github.do_checks":       {en: "Reading the checks of commit %s", ja: "コミット %s のチェックの読み取り"},
-		"github.do_remote":       {en: "Getting a password for git", ja: "git 用のパスワードの取得"},
-
-		"github.said":             {en: "GitHub answered %d: %s", ja: "GitHub の応答 %d: %s"},
-		"github.said_nothing":     {en: "GitHub was not asked to the end", ja: "GitHub への問い合わせが完了していません"},
-		"github.said_no_number":   {en: "that is no number of an issue or pull request", ja: "Issue やプルリクエストの番号ではありません"},
-		"github.said_no_commit":   {en: "that is no commit", ja: "コミットではありません"},
-		"github.said_marker":      {en: "the marker %q holds other characters than letters, digits, '.', '_' and '-'", ja: "目印 %q に英数字と「.」「_」「-」以外の文字が含まれています"},
-		"github.said_moved":       {en: "it was moved to %s", ja: "%s に移動しています"},
-		"github.said_elsewhere":   {en: "the server sends us to another host, which was not followed", ja: "サーバーが別のホストへの転送を指示しましたが、従いませんでした"},
-		"github.said_garbage":     {en: "the answer is not the JSON it should be: %v", ja: "応答が期待した JSON ではありません: %v"},
-		"github.said_unreachable": {en: "no answer: %v", ja: "応答がありません: %v"},
-		"github.said_limited":     {en: "the hourly limit of requests is used up", ja: "1 時間あたりのリクエスト数の上限に達しています"},
-		"github.said_secondary":   {en: "GitHub asks us to slow down (secondary rate limit)", ja: "GitHub から間隔を空けるよう求められています（二次レート制限）"},
 
 		"github.advice_unauthorized": {
 			en: "The token is wrong, has expired or was revoked: make a new one and put it into github.token_file, which is read again by itself, or set github.token and start tori again (of an App: check github.app_id)",
@@ -98,34 +62,6 @@ func githubTexts() map[string]text {
 		"github.advice_forbidden": {
 			en: "Check what the token or App may do in this repository, and whether the item is locked or the account blocked",
 			ja: "トークンまたは App がこのリポジトリで許可されている操作と、ロックやブロックの有無を確認してください",
-		},
-		"github.advice_not_found": {
-			en: "Check the name; what the token or App may not see, a private repository too, looks the same as what does not exist",
-			ja: "名前を確認してください。非公開リポジトリなど、トークンや App に見る権限がないものも、存在しないものと同じに見えます",
-		},
-		"github.advice_gone": {
-			en: "It was deleted or moved, or issues are switched off in the repository's settings",
-			ja: "削除または移動されたか、リポジトリの設定で Issue が無効になっています",
-		},
-		"github.advice_conflict": {
-			en: "It changed meanwhile; it will be tried again",
-			ja: "その間に変更されました。再試行します",
-		},
-		"github.advice_invalid": {
-			en: "GitHub does not accept what was sent; see its words",
-			ja: "送信した内容を GitHub が受け付けませんでした。上の応答を確認してください",
-		},
-		"github.advice_limited": {
-			en: "Nothing is sent for %s",
-			ja: "%s の間は送信しません",
-		},
-		"github.advice_unavailable": {
-			en: "It will be tried again; if it lasts, look at the network, github.url and GitHub's status page",
-			ja: "再試行します。続く場合は、ネットワーク、github.url、GitHub の稼働状況を確認してください",
-		},
-		"github.advice_url": {
-			en: "Check that github.url is a GitHub server and that no proxy answers in its place",
-			ja: "github.url が GitHub サーバーであること、プロキシが代わりに応答していないことを確認してください",
 		},
 	}
 }

@@ -14,7 +14,7 @@ import (
 func comments(t *testing.T, f Fixture) {
 	ken, eve := f.person("ken", forge.Write), f.person("eve", forge.Read)
 	id := f.World.Open(ken, "x", "x", "agent")
-	if got := f.comments(t, "issue", id); len(got) != 0 {
+	if got := f.comments(t, f.key("issue", id)); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 	f.World.Comment(ken, id, "first")
@@ -24,7 +24,7 @@ func comments(t *testing.T, f Fixture) {
 	f.World.Comment(ken, id, "third")
 	f.World.Pass(2 * time.Second)
 	f.World.Edit(eve, id, second, "changed")
-	got := f.comments(t, "issue", id)
+	got := f.comments(t, f.key("issue", id))
 	var texts []string
 	seen := map[string]bool{}
 	for _, c := range got {
@@ -130,7 +130,7 @@ func postOnce(t *testing.T, f Fixture) {
 	if notes := f.World.Notes(id); len(notes) != 3 {
 		t.Errorf("%q", notes)
 	}
-	got := f.comments(t, "issue", id)
+	got := f.comments(t, f.key("issue", id))
 	if len(got) != 3 || got[0].Marker != "task-1.progress" || got[0].Body != "done" || got[1].Marker != "task-1.end" {
 		t.Errorf("%+v", got)
 	}
@@ -159,7 +159,7 @@ func postAgain(t *testing.T, f Fixture) {
 		if got := len(f.World.Notes(id)); got != 133 {
 			t.Fatalf("%d notes", got)
 		}
-		for _, c := range f.comments(t, "issue", id)[131:] {
+		for _, c := range f.comments(t, f.key("issue", id))[131:] {
 			f.World.Delete(ken, id, c.ID)
 		}
 	}
@@ -181,7 +181,7 @@ func postCopied(t *testing.T, f Fixture) {
 			t.Errorf("%+v, not %s", c, ours.ID)
 		}
 	}
-	for _, c := range f.comments(t, "issue", id) {
+	for _, c := range f.comments(t, f.key("issue", id)) {
 		if (c.Marker != "") != (c.Author.ID == self.ID && c.Author.Login == self.Login) {
 			t.Errorf("%+v", c)
 		}

@@ -18,6 +18,7 @@ type Feature string
 // The features.
 const (
 	Accounts  Feature = "accounts"  // people with numbers, and permissions of their own
+	Roles     Feature = "roles"     // triage and maintain, between read, write and admin
 	Events    Feature = "events"    // who put a label on or took it off
 	Labels    Feature = "labels"    // labels that exist beside the items that bear them
 	Assignees Feature = "assignees" // people whom an item is given to
@@ -25,6 +26,7 @@ const (
 	Pulls     Feature = "pulls"     // pull requests and their reviews
 	Checks    Feature = "checks"    // what the forge's CI says
 	Remotes   Feature = "remotes"   // repositories that git reaches
+	Summaries Feature = "summaries" // the text of a whole review; without it is a note
 )
 
 // Fixture is a forge under test and the world around it, made anew for each test.
@@ -36,6 +38,9 @@ type Fixture struct {
 	Repo   forge.Repo // there, with one branch Main that has a commit
 	Main   string
 	World  World
+	// PullType is the type of a pull request's task where those are numbered on their own,
+	// "" where they are "pull_request" and share the numbers of issues.
+	PullType string
 	// Lacks names the features that the server has not, and why.
 	Lacks map[Feature]string
 }
@@ -137,6 +142,22 @@ func (f Fixture) key(kind, id string) task.Key {
 	return task.Key{Source: f.Forge.Source(), Owner: f.Repo.Owner, Repo: f.Repo.Name, Type: kind, ID: id}
 }
 
+// pull is the key of a pull request, and issuePull one of a pull request that is none:
+// it has an issue's number where the two share them.
+func (f Fixture) pull(id string) task.Key {
+	if f.PullType != "" {
+		return f.key(f.PullType, id)
+	}
+	return f.key("pull_request", id)
+}
+
+func (f Fixture) issuePull(issue string) task.Key {
+	if f.PullType != "" {
+		issue = "4711"
+	}
+	return f.pull(issue)
+}
+
 // person makes an account, or a name where there are none.
 func (f Fixture) person(login string, p forge.Permission) forge.Person {
 	if _, lacks := f.Lacks[Accounts]; lacks {
@@ -163,9 +184,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (f Fixture) comments(t *testing.T, kind, id string) []forge.Comment {
+func (f Fixture) comments(t *testing.T, k task.Key) []forge.Comment {
 	t.Helper()
-	all, _, err := f.Forge.Comments(context.Background(), f.key(kind, id))
+	all, _, err := f.Forge.Comments(context.Background(), k)
 	must(t, err)
 	return all
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"toritsugi/internal/forge"
-	"toritsugi/internal/task"
 )
 
 func proposal() forge.Proposal {
@@ -19,7 +18,7 @@ func propose(t *testing.T, f Fixture) {
 	p.Base = f.Main
 	commit := f.World.Push(p.Head)
 	first := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p))
-	if first.Key.Type != task.TypeProposed(f.Forge.Source()) || !first.Open || first.Pull == nil || !first.Pull.Draft || first.Pull.Head.Name != p.Head ||
+	if first.Key.Type != f.pull("1").Type || !first.Open || first.Pull == nil || !first.Pull.Draft || first.Pull.Head.Name != p.Head ||
 		first.Pull.Head.Commit != commit || first.Pull.Base.Name != f.Main || first.Pull.Head.Repo != f.Repo || !strings.Contains(first.Body, "<!-- tori:task-7.pr -->") {
 		t.Fatalf("%+v, %+v", first, first.Pull)
 	}
@@ -80,7 +79,7 @@ func ready(t *testing.T, f Fixture) {
 		t.Errorf("%+v", i)
 	}
 	issue := f.World.Open(f.person("ken", forge.Write), "x", "x")
-	told(t, f.Code.Ready(bg, f.key(task.TypeProposed(f.Forge.Source()), issue)), forge.NotFound)
+	told(t, f.Code.Ready(bg, f.issuePull(issue)), forge.NotFound)
 }
 
 func withdraw(t *testing.T, f Fixture) {
@@ -95,7 +94,7 @@ func withdraw(t *testing.T, f Fixture) {
 		}
 	}
 	issue := f.World.Open(f.person("ken", forge.Write), "x", "x")
-	told(t, f.Code.Withdraw(bg, f.key(task.TypeProposed(f.Forge.Source()), issue)), forge.NotFound)
+	told(t, f.Code.Withdraw(bg, f.issuePull(issue)), forge.NotFound)
 }
 
 func persons(t *testing.T, f Fixture) {
@@ -149,8 +148,11 @@ func reviews(t *testing.T, f Fixture) {
 		}
 		return s
 	}
-	got := describe(f.comments(t, task.TypeProposed(f.Forge.Source()), k.ID))
+	got := describe(f.comments(t, k))
 	wanted := []string{"note  a note", "review changes_requested not yet", "line  here", "review approved ", "line  there"}
+	if _, lacks := f.Lacks[Summaries]; lacks {
+		wanted = []string{"note  a note", "review changes_requested ", "note  not yet", "line  here", "review approved ", "line  there"}
+	}
 	if !slices.Equal(got, wanted) {
 		t.Errorf("%q", got)
 	}

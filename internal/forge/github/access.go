@@ -3,6 +3,8 @@ package github
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 )
 
@@ -30,81 +33,47 @@ type access interface {
 
 // clientOf speaks over a line. The client's own idea of limits is switched off:
 // it counts by the machine's clock and shares one limit among all credentials.
-func clientOf(l *line) (*github.Client, error) {
-	api := l.address.api.String()
+func clientOf(a address, l *rest.Line) (*github.Client, error) {
+	api := a.api.String()
 	return github.NewClient(
-		github.WithHTTPClient(&http.Client{Transport: l, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if len(via) > 5 || r.URL.Host != l.address.api.Host {
-				return http.ErrUseLastResponse
-			}
-			return nil
-		}}),
-		github.WithURLs(&api, &api), github.WithUserAgent("toritsugi"), github.WithDisableRateLimitCheck(),
+		github.WithHTTPClient(l.Client()), github.WithURLs(&api, &api), github.WithUserAgent("toritsugi"), github.WithDisableRateLimitCheck(),
 	)
-}
-
-// bearer adds a token to requests.
-type bearer struct {
-	token func() string
-	next  http.RoundTripper
-}
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token())
-	return b.next.RoundTrip(r)
 }
 
 // tokenAccess is a person's token.
 type tokenAccess struct {
-	fresh func() []byte // may be nil
+	token *rest.Token
 	c     *github.Client
-
-	mu   sync.Mutex
-	last string
 }
 
-func newTokenAccess(w *wire, token string, fresh func() []byte) (a *tokenAccess, err error) {
-	if !isToken(token) {
+func newTokenAccess(at address, w *rest.Wire, token string, fresh func() []byte) (a *tokenAccess, err error) {
+	t, ok := rest.NewToken(token, fresh)
+	if !ok {
 		return nil, i18n.E("github.bad_token")
 	}
-	a = &tokenAccess{last: token, fresh: fresh}
-	a.c, err = clientOf(w.line(bearer{a.token, w.base}, "token"))
+	a = &tokenAccess{token: t}
+	a.c, err = clientOf(at, w.Line(rest.Bearer{Token: t.Now, Next: w.Base}, "token"))
 	return a, err
-}
-
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
-}
-
-// token is the token as it is now, or as it was last where that is none.
-func (a *tokenAccess) token() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.fresh != nil {
-		if t := strings.TrimSpace(string(a.fresh())); isToken(t) {
-			a.last = t
-		}
-	}
-	return a.last
 }
 
 func (a *tokenAccess) client(context.Context, string, string) (*github.Client, error) {
 	return a.c, nil
 }
 
-func (a *tokenAccess) password(context.Context, forge.Repo) (string, error) { return a.token(), nil }
+func (a *tokenAccess) password(context.Context, forge.Repo) (string, error) {
+	return a.token.Now(), nil
+}
 
 func (a *tokenAccess) self(ctx context.Context) (*github.User, error) {
 	var u github.User
-	_, err := (&call{client: a.c, what: i18n.E("github.do_self")}).get(ctx, path("user"), nil, &u)
+	_, err := asking(a.c, "", i18n.E("rest.do_self")).get(ctx, path("user"), nil, &u)
 	return &u, err
 }
 
 // all asks in the way that shows private repositories too: what is ours, an
 // organization's, or where we work with others.
 func (a *tokenAccess) all(ctx context.Context, owner string) ([]*github.Repository, error) {
-	d := &call{client: a.c, repo: owner + "/*", what: i18n.E("github.do_repositories")}
+	d := asking(a.c, owner+"/*", i18n.E("rest.do_repositories"))
 	var who github.User
 	if _, err := d.get(ctx, path("users", owner), nil, &who); err != nil {
 		return nil, err
@@ -122,7 +91,8 @@ func (a *tokenAccess) all(ctx context.Context, owner string) ([]*github.Reposito
 
 // appAccess is a GitHub App: one identity, and a token for each installation.
 type appAccess struct {
-	wire  *wire
+	at    address
+	wire  *rest.Wire
 	fresh func() []byte // may be nil
 
 	mu        sync.Mutex
@@ -138,8 +108,8 @@ type password struct {
 	until time.Time
 }
 
-func newAppAccess(w *wire, app App, fresh func() []byte) (*appAccess, error) {
-	a := &appAccess{wire: w, app: app, fresh: fresh, byOwner: map[string]int64{}}
+func newAppAccess(at address, w *rest.Wire, app App, fresh func() []byte) (*appAccess, error) {
+	a := &appAccess{at: at, wire: w, app: app, fresh: fresh, byOwner: map[string]int64{}}
 	return a, a.take(app.Key)
 }
 
@@ -149,7 +119,7 @@ func (a *appAccess) take(key []byte) error {
 	if err != nil {
 		return err
 	}
-	jwt, err := clientOf(a.wire.line(own, "app"))
+	jwt, err := clientOf(a.at, appLine(a.wire, own, "app"))
 	if err != nil {
 		return err
 	}
@@ -165,11 +135,11 @@ func clean(key []byte) []byte {
 
 // signer speaks as the App itself.
 func (a *appAccess) signer(key []byte) (*ghinstallation.AppsTransport, error) {
-	own, err := ghinstallation.NewAppsTransport(a.wire.base, a.app.ID, key)
+	own, err := ghinstallation.NewAppsTransport(a.wire.Base, a.app.ID, key)
 	if err != nil {
 		return nil, i18n.E("github.bad_key", err)
 	}
-	own.BaseURL = strings.TrimSuffix(a.wire.address.api.String(), "/")
+	own.BaseURL = strings.TrimSuffix(a.at.api.String(), "/")
 	return own, nil
 }
 
@@ -181,11 +151,41 @@ func (a *appAccess) own() *github.Client {
 	if a.fresh != nil {
 		if key := a.fresh(); len(key) > 0 && !bytes.Equal(clean(key), a.app.Key) {
 			if err := a.take(key); err != nil {
-				a.wire.log.Warn("The new key of the App is not used: " + err.Error())
+				a.wire.Log.Warn("The new key of the App is not used: " + err.Error())
 			}
 		}
 	}
 	return a.jwt
+}
+
+// appLine is a line of the App, whose transport leaves the answer that refuses a token to us.
+func appLine(w *rest.Wire, next http.RoundTripper, identity string) *rest.Line {
+	r := &refusing{next: next}
+	r.line = w.Line(r, identity)
+	return r.line
+}
+
+type refusing struct {
+	next http.RoundTripper
+	line *rest.Line
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.next.RoundTrip(req)
+	var e *ghinstallation.HTTPError
+	if !errors.As(err, &e) || e.Response == nil {
+		return resp, err
+	}
+	body, rerr := io.ReadAll(io.LimitReader(e.Response.Body, 64<<10))
+	_ = e.Response.Body.Close() // an error's
+	if rerr != nil {
+		return nil, err
+	}
+	if err := r.line.Observe("core", e.Response, body); err != nil {
+		return nil, err
+	}
+	return nil, &tokenRefused{status: e.Response.StatusCode, message: messageOf(body)}
 }
 
 func (a *appAccess) client(ctx context.Context, owner, name string) (*github.Client, error) {
@@ -205,7 +205,7 @@ func (a *appAccess) client(ctx context.Context, owner, name string) (*github.Cli
 	if err != nil {
 		return nil, err
 	}
-	c, err := clientOf(a.wire.line(ghinstallation.NewFromAppsTransport(own, id), "app/"+strconv.FormatInt(id, 10)))
+	c, err := clientOf(a.at, appLine(a.wire, ghinstallation.NewFromAppsTransport(own, id), "app/"+strconv.FormatInt(id, 10)))
 	if err != nil {
 		return nil, err
 	}
@@ -230,11 +230,11 @@ func (a *appAccess) installation(ctx context.Context, owner, name string) (int64
 	var err error
 	if name != "" {
 		var in github.Installation
-		d := &call{client: a.own(), repo: owner + "/" + name, what: i18n.E("github.do_installation")}
+		d := asking(a.own(), owner+"/"+name, i18n.E("github.do_installation"))
 		_, err = d.get(ctx, path("repos", owner, name, "installation"), nil, &in)
 		all = append(all, &in)
 	} else {
-		d := &call{client: a.own(), repo: owner, what: i18n.E("github.do_installation")}
+		d := asking(a.own(), owner, i18n.E("github.do_installation"))
 		all, err = pages[github.Installation](ctx, d, path("app", "installations"), nil)
 	}
 	if err != nil && !forge.Is(err, forge.NotFound) {
@@ -280,9 +280,9 @@ func (a *appAccess) forget(owner string) {
 // self is the App's account, whose name is the App's with a suffix; the number
 // is what counts.
 func (a *appAccess) self(ctx context.Context) (*github.User, error) {
-	what := i18n.E("github.do_self")
+	what := i18n.E("rest.do_self")
 	var app github.App
-	if _, err := (&call{client: a.own(), what: what}).get(ctx, path("app"), nil, &app); err != nil {
+	if _, err := asking(a.own(), "", what).get(ctx, path("app"), nil, &app); err != nil {
 		return nil, err
 	}
 	c, err := a.client(ctx, "", "")
@@ -290,7 +290,7 @@ func (a *appAccess) self(ctx context.Context) (*github.User, error) {
 		return nil, err
 	}
 	var u github.User
-	_, err = (&call{client: c, what: what}).get(ctx, path("users", app.GetSlug()+"[bot]"), nil, &u)
+	_, err = asking(c, "", what).get(ctx, path("users", app.GetSlug()+"[bot]"), nil, &u)
 	return &u, err
 }
 
@@ -299,7 +299,8 @@ func (a *appAccess) all(ctx context.Context, owner string) ([]*github.Repository
 	if err != nil {
 		return nil, err
 	}
-	d := &call{client: c, repo: owner + "/*", what: i18n.E("github.do_repositories"), lost: func() { a.forget(owner) }}
+	d := asking(c, owner+"/*", i18n.E("rest.do_repositories"))
+	d.lost = func() { a.forget(owner) }
 	var all []*github.Repository
 	err = eachPage(ctx, d, path("installation", "repositories"), nil, func(page *github.ListRepositories) {
 		all = append(all, page.Repositories...)
@@ -315,7 +316,7 @@ const passwordLeast = 10 * time.Minute
 // reaches no further.
 func (a *appAccess) password(ctx context.Context, r forge.Repo) (string, error) {
 	key := strings.ToLower(r.String())
-	now := a.wire.now()
+	now := a.wire.Now()
 	own := a.own()
 	a.mu.Lock()
 	p, ok := a.passwords[key]
@@ -329,7 +330,8 @@ func (a *appAccess) password(ctx context.Context, r forge.Repo) (string, error) 
 	}
 	write := "write"
 	var t github.InstallationToken
-	d := &call{client: own, repo: r.String(), what: i18n.E("github.do_remote"), lost: func() { a.forget(r.Owner) }}
+	d := asking(own, r.String(), i18n.E("rest.do_remote"))
+	d.lost = func() { a.forget(r.Owner) }
 	if _, err := d.send(ctx, http.MethodPost, path("app", "installations", id, "access_tokens"), github.InstallationTokenOptions{
 		Repositories: []string{r.Name}, Permissions: &github.InstallationPermissions{Contents: &write},
 	}, &t); err != nil {

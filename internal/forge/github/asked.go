@@ -18,7 +18,7 @@ const mostEvents = 2000
 // Asked implements forge.Tracker. The history is read from its end; an act that
 // lies more than 2,000 events back is not found.
 func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.Asked, error) {
-	d, n, err := f.on(ctx, k, "github.do_events")
+	d, n, err := f.on(ctx, k, "rest.do_events")
 	if err != nil {
 		return forge.Asked{}, err
 	}
@@ -83,7 +83,7 @@ func actor(e *github.IssueEvent) forge.Person {
 
 // Person implements forge.CodeHost.
 func (f *Forge) Person(ctx context.Context, r forge.Repo, login string) (forge.Person, error) {
-	d, err := f.at(ctx, r, i18n.E("github.do_person", login))
+	d, err := f.at(ctx, r, i18n.E("rest.do_person", login))
 	if err != nil {
 		return forge.Person{}, err
 	}
@@ -99,7 +99,7 @@ func (f *Forge) Permission(ctx context.Context, r forge.Repo, p forge.Person) (f
 	if p.ID == 0 || p.Login == "" {
 		return forge.None, nil
 	}
-	d, err := f.at(ctx, r, i18n.E("github.do_permission", p.Login))
+	d, err := f.at(ctx, r, i18n.E("rest.do_permission", p.Login))
 	if err != nil {
 		return forge.None, err
 	}

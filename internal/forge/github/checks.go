@@ -4,29 +4,27 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 )
 
-const (
-	mostOutput    = 8 << 10 // bytes of what a failed check prints
-	mostAnnotated = 10      // failed checks whose annotations are read
-)
+// mostAnnotated bounds the failed checks whose annotations are read.
+const mostAnnotated = 10
 
 // CheckRuns implements forge.CodeHost: check runs, and the older statuses beside
 // them. Each needs a permission of its own, and fine-grained tokens have none for
 // check runs: what may be read comes with the error about what may not.
 func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]forge.CheckRun, error) {
-	d, err := f.at(ctx, r, i18n.E("github.do_checks", commit))
+	d, err := f.at(ctx, r, i18n.E("rest.do_checks", commit))
 	if err != nil {
 		return nil, err
 	}
-	if commit == "" || strings.Trim(commit, "0123456789abcdefABCDEF") != "" {
-		return nil, d.failed(forge.NotFound, 0, i18n.E("github.said_no_commit"), i18n.E("github.advice_not_found"), nil)
+	if !rest.IsCommit(commit) {
+		return nil, d.NoCommit()
 	}
 	all, unread := d.checkRuns(ctx, r, commit)
 	if unread != nil && !forge.Is(unread, forge.Forbidden) {
@@ -36,7 +34,7 @@ func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]f
 		for _, s := range p.Statuses {
 			c := forge.CheckRun{Name: s.GetContext(), State: statusState(s.GetState()), URL: s.GetTargetURL()}
 			if c.State == forge.CheckFailed {
-				c.Output = cut(s.GetDescription())
+				c.Output = rest.CutOutput(s.GetDescription())
 			}
 			all = append(all, c)
 		}
@@ -112,27 +110,13 @@ func output(o *github.CheckRunOutput, notes []*github.CheckRunAnnotation) string
 			b.WriteString(strings.TrimSpace(s) + "\n")
 		}
 	}
-	return cut(strings.TrimSpace(b.String()))
-}
-
-// cut bounds a text to mostOutput without breaking a character.
-func cut(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= mostOutput {
-		return s
-	}
-	const mark = " …"
-	n := mostOutput - len(mark)
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + mark
+	return rest.CutOutput(strings.TrimSpace(b.String()))
 }
 
 // Remote implements forge.CodeHost. Of an App the password is good for the one
 // repository's contents only, and for ten minutes at least.
 func (f *Forge) Remote(ctx context.Context, r forge.Repo) (forge.Remote, error) {
-	if _, err := f.at(ctx, r, i18n.E("github.do_remote")); err != nil {
+	if _, err := f.at(ctx, r, i18n.E("rest.do_remote")); err != nil {
 		return forge.Remote{}, err
 	}
 	secret, err := f.access.password(ctx, r)

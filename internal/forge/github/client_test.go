@@ -15,6 +15,7 @@ import (
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/github/githubtest"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -517,13 +518,13 @@ func TestPeopleWhoAreGone(t *testing.T) {
 	w.DeleteUser("ken")
 	f := w.open(nil)
 	all, _, err := f.Comments(t.Context(), issue(id))
-	if err != nil || len(all) != 1 || all[0].Author.Login != ghost || all[0].Author.ID == ken.ID {
+	if err != nil || len(all) != 1 || all[0].Author.Login != rest.Ghost || all[0].Author.ID == ken.ID {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if a, err := f.Asked(t.Context(), issue(id), label); err != nil || a.By.Login != ghost || a.By.ID == ken.ID {
+	if a, err := f.Asked(t.Context(), issue(id), label); err != nil || a.By.Login != rest.Ghost || a.By.ID == ken.ID {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if p := person(nil); p.Login != ghost || p.ID != 0 {
+	if p := person(nil); p.Login != rest.Ghost || p.ID != 0 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -664,32 +665,6 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestCache(t *testing.T) {
-	t.Parallel()
-	c := newCache(1000)
-	one := func(key string, size int) *answer { return &answer{key: key, etag: "e", body: make([]byte, size)} }
-	for n := range 20 {
-		c.put(one(fmt.Sprint("k", n), 195))
-		c.put(one("always", 195))
-		if c.size > 1000 || c.get("always") == nil {
-			t.Fatalf("%d bytes", c.size)
-		}
-	}
-	if len(c.byKey) != 5 || c.get("k0") != nil || c.get("k19") == nil {
-		t.Errorf("%d answers, %d bytes", len(c.byKey), c.size)
-	}
-	c.put(one("large", 300))
-	c.put(one("always", 300)) // it grew too large: the old answer must not stay
-	if c.get("large") != nil || c.get("always") != nil {
-		t.Error("kept")
-	}
-	none := newCache(0)
-	none.put(one("k", 1))
-	if none.get("k") != nil {
-		t.Error("kept in no room")
-	}
-}
-
 // A pattern that fails keeps none of the others back.
 func TestAPatternThatFails(t *testing.T) {
 	t.Parallel()
@@ -725,11 +700,6 @@ func TestWhatIsOurs(t *testing.T) {
 	}
 	if _, err := f.Asked(t.Context(), issue(id), forge.Trigger{Label: "other"}); !errors.Is(err, forge.ErrNotAsked) || errors.As(err, &taken) {
 		t.Errorf("never on it: %v", err)
-	}
-	for body, want := range map[string]string{"text": "", "text\n\n<!-- tori:pull-1 -->": "pull-1", "text\r\n<!-- tori:pull-1 -->\r\nmore": "pull-1", "say <!-- tori:pull-1 -->": ""} {
-		if got := markerIn(body); got != want {
-			t.Errorf("%q: %q", body, got)
-		}
 	}
 	if age := w.clock.now().Sub(f.ServerTime()); age < 0 || age > 2*time.Second {
 		t.Errorf("%s behind the server", age)

@@ -3,20 +3,20 @@ package github
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
 
 // Comments implements forge.Tracker.
 func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int, error) {
-	d, n, err := f.on(ctx, k, "github.do_comments")
+	d, n, err := f.on(ctx, k, "rest.do_comments")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -38,7 +38,7 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int,
 	if err != nil {
 		return nil, 0, err
 	}
-	byTime(all, func(c forge.Comment) time.Time { return c.Created })
+	rest.ByTime(all, func(c forge.Comment) time.Time { return c.Created })
 	left := max(0, len(all)-forge.MaxComments)
 	for i := range all {
 		all[i].Item = k.ID
@@ -67,42 +67,15 @@ func latest[T any](ctx context.Context, d *call, path string, all *[]forge.Comme
 	return length - nothing, err
 }
 
-func byTime(all []forge.Comment, at func(forge.Comment) time.Time) {
-	slices.SortStableFunc(all, func(a, b forge.Comment) int {
-		if c := at(a).Compare(at(b)); c != 0 {
-			return c
-		}
-		return order(a) - order(b)
-	})
-}
-
-// order puts a review before its remarks, and what is of the same kind and
-// second by its number.
-func order(c forge.Comment) int {
-	kind, id, _ := strings.Cut(c.ID, "/")
-	n, err := strconv.Atoi(id)
-	if err != nil {
-		return 0
-	}
-	if kind == string(forge.Review) { // numbered on their own
-		return -1
-	}
-	return n
-}
-
-func byUpdate(items []forge.Item) {
-	slices.SortStableFunc(items, func(a, b forge.Item) int { return a.Updated.Compare(b.Updated) })
-}
-
 // note is a comment below an item; our own is told by its author, then its
 // marker: others can copy the marker.
 func note(self forge.Person, g *github.IssueComment) forge.Comment {
 	c := forge.Comment{
-		ID: id(forge.Note, g.GetID()), Kind: forge.Note, Item: lastPart(g.GetIssueURL()), Author: person(g.GetUser()),
+		ID: rest.CommentID(forge.Note, g.GetID()), Kind: forge.Note, Item: lastPart(g.GetIssueURL()), Author: person(g.GetUser()),
 		Body: g.GetBody(), Created: g.GetCreatedAt().UTC(), Edited: g.GetUpdatedAt().UTC(), URL: g.GetHTMLURL(),
 	}
 	if c.Author.ID == self.ID && self.ID != 0 {
-		c.Body, c.Marker = unmark(c.Body)
+		c.Body, c.Marker = rest.Unmark(c.Body)
 	}
 	return c
 }
@@ -113,7 +86,7 @@ func review(g *github.PullRequestReview) (forge.Comment, bool) {
 	verdict, ok := verdicts[strings.ToUpper(g.GetState())]
 	at := g.GetSubmittedAt().UTC()
 	return forge.Comment{
-		ID: id(forge.Review, g.GetID()), Kind: forge.Review, Item: lastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
+		ID: rest.CommentID(forge.Review, g.GetID()), Kind: forge.Review, Item: lastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
 		Body: g.GetBody(), Created: at, Edited: at, URL: g.GetHTMLURL(), Verdict: verdict,
 	}, ok && (g.GetBody() != "" || verdict != forge.Commented)
 }
@@ -125,18 +98,14 @@ var verdicts = map[string]string{
 // remark is what was said on a line.
 func remark(g *github.PullRequestComment) forge.Comment {
 	c := forge.Comment{
-		ID: id(forge.Line, g.GetID()), Kind: forge.Line, Item: lastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
+		ID: rest.CommentID(forge.Line, g.GetID()), Kind: forge.Line, Item: lastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
 		Body: g.GetBody(), Created: g.GetCreatedAt().UTC(), Edited: g.GetUpdatedAt().UTC(), URL: g.GetHTMLURL(),
 		Path: g.GetPath(), Line: g.GetLine(),
 	}
 	if g.GetInReplyTo() != 0 {
-		c.ReplyTo = id(forge.Line, g.GetInReplyTo())
+		c.ReplyTo = rest.CommentID(forge.Line, g.GetInReplyTo())
 	}
 	return c
-}
-
-func id(kind forge.CommentKind, n int64) string {
-	return string(kind) + "/" + strconv.FormatInt(n, 10)
 }
 
 func lastPart(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
@@ -149,7 +118,7 @@ const mostPulls = 1000
 // where the pull request changed. The text of a review has no time of its last
 // edit: it comes once.
 func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time) ([]forge.Comment, error) {
-	d, err := f.at(ctx, r, i18n.E("github.do_news"))
+	d, err := f.at(ctx, r, i18n.E("rest.do_news"))
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +168,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 			return nil, err
 		}
 	}
-	byTime(all, func(c forge.Comment) time.Time { return c.Edited })
+	rest.ByTime(all, func(c forge.Comment) time.Time { return c.Edited })
 	all = slices.CompactFunc(all, func(a, b forge.Comment) bool { return a.ID == b.ID })
 	return all[:min(len(all), forge.MaxComments)], nil
 }

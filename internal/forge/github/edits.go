@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -31,16 +32,16 @@ func (d *call) graphql(ctx context.Context, address, operation string, variables
 		return nil
 	}
 	e := out.Errors[0]
-	kind, advice := forge.Invalid, i18n.E("github.advice_invalid")
+	kind, advice := forge.Invalid, i18n.E("rest.advice_invalid", d.Name)
 	switch e.Type {
 	case "NOT_FOUND":
 		kind, advice = forge.NotFound, i18n.E("github.advice_not_found")
 	case "FORBIDDEN", "INSUFFICIENT_SCOPES":
 		kind, advice = forge.Forbidden, i18n.E("github.advice_permission", needs)
 	case "RATE_LIMITED", "RATE_LIMIT":
-		return d.rate(&limited{wait: leastPause, status: http.StatusOK})
+		return d.Limited(&rest.Limited{Wait: rest.LeastPause, Status: http.StatusOK})
 	}
-	return d.failed(kind, http.StatusOK, i18n.E("github.said", http.StatusOK, oneLine(e.Message)), advice, nil)
+	return d.Failed(kind, http.StatusOK, i18n.E("rest.said", d.Name, http.StatusOK, rest.OneLine(e.Message)), advice, nil)
 }
 
 // The history of a text's edits and of a title's changes is told by GraphQL
@@ -62,14 +63,14 @@ type actorNode struct {
 
 func (a *actorNode) person() forge.Person {
 	if a == nil {
-		return forge.Person{Login: ghost}
+		return forge.Person{Login: rest.Ghost}
 	}
 	return forge.Person{ID: a.DatabaseID, Login: a.Login, Bot: a.Typename == "Bot"}
 }
 
 // EditedSince implements forge.Editors.
 func (f *Forge) EditedSince(ctx context.Context, k task.Key, since time.Time) ([]forge.Person, error) {
-	d, n, err := f.on(ctx, k, "github.do_edits")
+	d, n, err := f.on(ctx, k, "rest.do_edits")
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (f *Forge) EditedSince(ctx context.Context, k task.Key, since time.Time) ([
 		add(e.Actor.person(), e.CreatedAt)
 	}
 	if it.UserContentEdits.TotalCount > len(it.UserContentEdits.Nodes) {
-		add(forge.Person{Login: ghost}, it.LastEditedAt) // by somebody whom we are not told of
+		add(forge.Person{Login: rest.Ghost}, it.LastEditedAt) // by somebody whom we are not told of
 	}
 	return all, nil
 }

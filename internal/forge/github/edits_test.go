@@ -9,6 +9,7 @@ import (
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/github/githubtest"
+	"toritsugi/internal/forge/rest"
 )
 
 // Who changed the text or the title of an issue or a pull request after a time is
@@ -48,9 +49,9 @@ func TestEditedSince(t *testing.T) {
 	w.repo.Edit(p, "mal", "t", "later")
 	told(p, mal)
 	w.DeleteUser("mal")
-	told(p, forge.Person{Login: ghost})
+	told(p, forge.Person{Login: rest.Ghost})
 	w.repo.Rename("acme/other")
-	told(p, forge.Person{Login: ghost})
+	told(p, forge.Person{Login: rest.Ghost})
 	if _, err := f.EditedSince(t.Context(), issue(99), since); !forge.Is(err, forge.NotFound) || !strings.Contains(err.Error(), "number of 99") {
 		t.Errorf("%v", err)
 	}

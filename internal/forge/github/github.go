@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 )
 
@@ -58,16 +59,12 @@ type App struct {
 // Forge is a GitHub. It is safe for concurrent use.
 type Forge struct {
 	address address
-	wire    *wire
+	wire    *rest.Wire
 	access  access
-	now     func() time.Time
-	log     *slog.Logger
-	delay   time.Duration
+	posts   *rest.Posts
 
-	mu    sync.Mutex
-	self  *forge.Person
-	items map[string]*memory // what is known of our comments, by item
-	posts locks
+	mu   sync.Mutex
+	self *forge.Person
 }
 
 var (
@@ -83,27 +80,22 @@ func New(o Options) (*Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.WriteSpacing == 0 {
+		o.WriteSpacing = time.Second
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.RetryDelay == 0 {
-		o.RetryDelay = 500 * time.Millisecond
-	}
-	f := &Forge{
-		address: addr, now: o.Now, log: o.Log, delay: o.RetryDelay,
-		wire: newWire(addr, o), items: map[string]*memory{},
-	}
+	w := rest.New(rest.Options{
+		Name: "GitHub", Home: addr.api, HTTP: o.HTTP, Now: o.Now, Log: o.Log, CacheBytes: o.CacheBytes, WriteSpacing: o.WriteSpacing,
+		RetryDelay: o.RetryDelay, Timeout: o.Timeout, Counted: resource, SlowDown: aboutLimits,
+	})
+	f := &Forge{address: addr, wire: w, posts: rest.NewPosts(w)}
 	token := strings.TrimSpace(o.Token)
 	switch {
 	case token != "" && o.App.ID != 0:
 		return nil, i18n.E("github.both_logins")
 	case token != "":
-		f.access, err = newTokenAccess(f.wire, token, o.Fresh)
+		f.access, err = newTokenAccess(addr, w, token, o.Fresh)
 	case o.App.ID != 0:
-		f.access, err = newAppAccess(f.wire, o.App, o.Fresh)
+		f.access, err = newAppAccess(addr, w, o.App, o.Fresh)
 	default:
 		return nil, i18n.E("github.no_login")
 	}
@@ -117,8 +109,24 @@ func New(o Options) (*Forge, error) {
 func (f *Forge) Source() string { return "github" }
 
 // ServerTime implements forge.Clock: by the date of the last answer.
-func (f *Forge) ServerTime() time.Time {
-	return f.now().Add(time.Duration(f.wire.ahead.Load()))
+func (f *Forge) ServerTime() time.Time { return f.wire.ServerTime() }
+
+// resource is what a request is counted under.
+func resource(path string) string {
+	switch {
+	case strings.HasSuffix(path, "/graphql"):
+		return "graphql"
+	case strings.Contains(path, "/search/"):
+		return "search"
+	}
+	return "core"
+}
+
+// aboutLimits tells a secondary limit from a permission that lacks.
+func aboutLimits(body []byte) bool {
+	s := strings.ToLower(string(body[:min(len(body), 64<<10)]))
+	return strings.Contains(s, "secondary rate limit") || strings.Contains(s, "secondary-rate-limits") ||
+		strings.Contains(s, "abuse detection") || strings.Contains(s, "#abuse-rate-limits") || strings.Contains(s, "api rate limit exceeded")
 }
 
 // Self is asked for once; what was answered stays.
@@ -140,13 +148,9 @@ func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
 	return p, nil
 }
 
-// ghost is who stands for an account that was deleted; it has no number, so it
-// has no permission either.
-const ghost = "ghost"
-
 func person(u *github.User) forge.Person {
 	if u.GetID() == 0 {
-		return forge.Person{Login: ghost}
+		return forge.Person{Login: rest.Ghost}
 	}
 	return forge.Person{ID: u.GetID(), Login: u.GetLogin(), Bot: u.GetType() == "Bot"}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/task"
 )
 
@@ -60,7 +60,7 @@ func (f *Forge) Repositories(ctx context.Context, patterns []string) ([]forge.Re
 
 func (f *Forge) matching(ctx context.Context, r forge.Repo) ([]*github.Repository, error) {
 	if r.Name != "*" {
-		d, err := f.at(ctx, r, i18n.E("github.do_repository"))
+		d, err := f.at(ctx, r, i18n.E("rest.do_repository"))
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ const mostItems = 10_000
 // for each of label and assignee and for each hundred items, which are answered
 // "not modified" and not counted.
 func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([]forge.Item, error) {
-	d, err := f.at(ctx, r, i18n.E("github.do_list"))
+	d, err := f.at(ctx, r, i18n.E("rest.do_list"))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 			items = append(items, i)
 		}
 	}
-	byUpdate(items)
+	rest.ByUpdate(items)
 	return items, nil
 }
 
@@ -156,7 +156,7 @@ func labels(all []*github.Label) []string {
 
 // Item implements forge.Tracker.
 func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
-	d, n, err := f.on(ctx, k, "github.do_item")
+	d, n, err := f.on(ctx, k, "rest.do_item")
 	if err != nil {
 		return forge.Item{}, err
 	}
@@ -187,7 +187,7 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 	}
 	// What was moved to another repository is answered from there.
 	if moved() {
-		return forge.Item{}, d.failed(forge.Gone, http.StatusMovedPermanently, i18n.E("github.said_moved", g.GetHTMLURL()), i18n.E("github.advice_gone"), nil)
+		return forge.Item{}, d.Moved(g.GetHTMLURL())
 	}
 	i := item(r, &g)
 	i.Repository = repository(&at)
@@ -204,23 +204,12 @@ func pullItem(r forge.Repo, p *github.PullRequest) forge.Item {
 		Repository: repository(p.GetBase().GetRepo()),
 		Pull: &forge.Pull{
 			Draft: p.GetDraft(), Merged: p.GetMerged() || p.MergedAt != nil,
-			Marker: markerIn(p.GetBody()),
+			Marker: rest.MarkerIn(p.GetBody()),
 			Head:   branch(p.GetHead()), Base: branch(p.GetBase()),
 			Conflicts: p.Mergeable != nil && !*p.Mergeable && p.GetState() == "open",
 			Editable:  p.GetMaintainerCanModify(),
 		},
 	}
-}
-
-// markerLine is our marker on a line of its own: people add to the texts of pull
-// requests.
-var markerLine = lazyregexp.New(`(?m)^<!-- tori:([0-9A-Za-z._-]+) -->[ \t]*$`)
-
-func markerIn(body string) string {
-	if m := markerLine().FindStringSubmatch(lf(body)); m != nil {
-		return m[1]
-	}
-	return ""
 }
 
 func branch(b *github.PullRequestBranch) forge.Branch {

@@ -3,19 +3,18 @@ package github
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
 
 // EnsureLabels implements forge.Tracker.
 func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.Label) error {
-	d, err := f.at(ctx, r, i18n.E("github.do_labels"))
+	d, err := f.at(ctx, r, i18n.E("rest.do_labels"))
 	if err != nil {
 		return err
 	}
@@ -25,7 +24,7 @@ func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.L
 	}
 	names := labels(have)
 	for _, l := range wanted {
-		if contains(names, l.Name) {
+		if rest.Contains(names, l.Name) {
 			continue
 		}
 		_, err := d.send(ctx, http.MethodPost, below(r, "labels"), &github.Label{Name: &l.Name, Color: &l.Color, Description: &l.Description}, nil)
@@ -37,14 +36,10 @@ func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.L
 	return nil
 }
 
-func contains(names []string, name string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
-}
-
 // SetLabels implements forge.Tracker. It adds before it takes away, so that an
 // item is never seen without any; a label in both lists stays.
 func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string) error {
-	d, n, err := f.on(ctx, k, "github.do_set_labels")
+	d, n, err := f.on(ctx, k, "rest.do_set_labels")
 	if err != nil {
 		return err
 	}
@@ -56,7 +51,7 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 	have := labels(on)
 	var missing []string
 	for _, l := range add {
-		if !contains(have, l) && !contains(missing, l) {
+		if !rest.Contains(have, l) && !rest.Contains(missing, l) {
 			missing = append(missing, l)
 		}
 	}
@@ -66,7 +61,7 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 		}
 	}
 	for _, l := range have {
-		if !contains(remove, l) || contains(add, l) {
+		if !rest.Contains(remove, l) || rest.Contains(add, l) {
 			continue
 		}
 		if _, err := d.send(ctx, http.MethodDelete, below(r, "issues", n, "labels", l), nil, nil); err != nil && !forge.Is(err, forge.NotFound) {

@@ -1,14 +1,14 @@
 package github
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -17,135 +17,83 @@ import (
 // another base stays there; one with this very marker that was closed or merged
 // is what was delivered, and is left as it is.
 func (f *Forge) Propose(ctx context.Context, r forge.Repo, p forge.Proposal) (forge.Item, error) {
-	d, err := f.at(ctx, r, i18n.E("github.do_propose", p.Head, p.Base))
+	d, err := f.at(ctx, r, i18n.E("rest.do_propose", p.Head, p.Base))
 	if err != nil {
 		return forge.Item{}, err
 	}
-	if !markerName().MatchString(p.Marker) {
-		return forge.Item{}, d.failed(forge.Invalid, 0, i18n.E("github.said_marker", p.Marker), i18n.E("github.advice_invalid"), nil)
-	}
-	unlock, err := f.posts.lock(ctx, "pulls of "+r.String())
-	if err != nil {
-		return forge.Item{}, d.explain(ctx, err)
-	}
-	defer unlock()
-	// The branches of a repository that was given away are found by its new owner.
-	var at github.Repository
-	if _, err := d.get(ctx, below(r), nil, &at); err != nil {
-		return forge.Item{}, err
-	}
-	x := &proposing{f: f, d: d, r: r, p: p, owner: at.GetOwner().GetLogin(), text: mark(p.Body, p.Marker)}
-	g, err := x.put(ctx)
-	if err != nil {
-		return forge.Item{}, err
-	}
-	return pullItem(r, g), nil
+	return f.posts.Propose(ctx, &d.Call, r, &proposals{f: f, d: d, r: r}, p)
 }
 
-// proposing is one pull request that is to be there.
-type proposing struct {
-	f    *Forge
-	d    *call
-	r    forge.Repo
-	p    forge.Proposal
-	text string
-	// owner is whose the repository is, by which the server looks for its branches.
+// proposals are the pull requests of a repository.
+type proposals struct {
+	f *Forge
+	d *call
+	r forge.Repo
+	// owner is whose the repository is, by which the server looks for its branches;
+	// "" as long as that was not asked.
 	owner string
 }
 
-func (x *proposing) put(ctx context.Context) (*github.PullRequest, error) {
-	draft := x.p.Draft
-	for try := 1; ; try++ {
-		g, err := x.find(ctx)
-		if err != nil {
+// Ours implements rest.Pulls. What others opened from the branch is theirs.
+func (x *proposals) Ours(ctx context.Context, branch string) ([]forge.Item, error) {
+	if x.owner == "" {
+		// The branches of a repository that was given away are found by its new owner.
+		var at github.Repository
+		if _, err := x.d.get(ctx, below(x.r), nil, &at); err != nil {
 			return nil, err
 		}
-		if g != nil && g.GetState() != "open" {
-			return g, nil
-		}
-		if g != nil {
-			return x.edit(ctx, g)
-		}
-		var out github.PullRequest
-		_, err = x.d.send(ctx, http.MethodPost, below(x.r, "pulls"), &github.NewPullRequest{
-			Title: &x.p.Title, Head: &x.p.Head, Base: &x.p.Base, Body: &x.text, Draft: &draft,
-		}, &out)
-		switch {
-		case err == nil:
-			return &out, nil
-		case try == postTries:
-			return nil, err
-		case draft && said(err, http.StatusUnprocessableEntity, "draft pull requests are not supported", "draft pull request is not supported"):
-			draft = false
-		case said(err, http.StatusUnprocessableEntity, "already exists"): // another process was faster
-		case forge.Is(err, forge.Unavailable): // it may be there
-			if serr := sleep(ctx, x.f.delay<<try); serr != nil {
-				return nil, x.d.explain(ctx, serr)
-			}
-		default:
-			return nil, err
-		}
+		x.owner = at.GetOwner().GetLogin()
 	}
-}
-
-// find returns our open pull request from the head to the base, or else the one
-// with the marker, wherever it goes to and whether or not it is open, or else one
-// that people wrote another text for, or opened by our account; nil where there
-// is none. What others opened from the branch is theirs.
-func (x *proposing) find(ctx context.Context) (*github.PullRequest, error) {
 	self, err := x.f.Self(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := pages[github.PullRequest](ctx, x.d, below(x.r, "pulls"), query("state", "all", "head", x.owner+":"+x.p.Head))
+	all, err := pages[github.PullRequest](ctx, x.d, below(x.r, "pulls"), query("state", "all", "head", x.owner+":"+branch))
 	if err != nil {
 		return nil, err
 	}
-	var moved, closed, theirs *github.PullRequest
+	var ours []forge.Item
 	for _, g := range all {
 		// The server takes a filter that it does not understand for none.
-		if g.GetHead().GetRef() != x.p.Head || g.GetHead().GetRepo().GetID() != g.GetBase().GetRepo().GetID() || g.GetUser().GetID() != self.ID {
+		if g.GetHead().GetRef() == branch && g.GetHead().GetRepo().GetID() == g.GetBase().GetRepo().GetID() && g.GetUser().GetID() == self.ID {
+			ours = append(ours, pullItem(x.r, g))
+		}
+	}
+	return ours, nil
+}
+
+// Open implements rest.Pulls.
+func (x *proposals) Open(ctx context.Context, p forge.Proposal) (forge.Item, error) {
+	for draft := p.Draft; ; draft = false {
+		var out github.PullRequest
+		_, err := x.d.send(ctx, http.MethodPost, below(x.r, "pulls"), &github.NewPullRequest{
+			Title: &p.Title, Head: &p.Head, Base: &p.Base, Body: &p.Body, Draft: &draft,
+		}, &out)
+		var e *forge.Error
+		switch {
+		case draft && said(err, http.StatusUnprocessableEntity, "draft pull requests are not supported", "draft pull request is not supported"):
 			continue
+		case said(err, http.StatusUnprocessableEntity, "already exists") && errors.As(err, &e):
+			e.Kind = forge.Conflict
 		}
-		m := markerIn(g.GetBody())
-		switch open, here := g.GetState() == "open", g.GetBase().GetRef() == x.p.Base; {
-		case m == "" && open && here:
-			theirs = g
-		case m == "":
-		case open && here:
-			return g, nil
-		case m != x.p.Marker:
-		case open && moved == nil:
-			moved = g
-		case !open && closed == nil:
-			closed = g
-		}
+		return pullItem(x.r, &out), err
 	}
-	return cmp.Or(moved, closed, theirs), nil
 }
 
-// edit puts our text into a pull request, above what people have added to it. A
-// text without our marker is theirs, and stays.
-func (x *proposing) edit(ctx context.Context, g *github.PullRequest) (*github.PullRequest, error) {
+func (x *proposals) at(i forge.Item) string { return below(x.r, "pulls", i.Key.ID) }
+
+// Edit implements rest.Pulls.
+func (x *proposals) Edit(ctx context.Context, i forge.Item, title, body string) (forge.Item, error) {
 	var out github.PullRequest
-	at := below(x.r, "pulls", g.GetNumber())
-	text := x.text + added(g.GetBody())
-	if markerIn(g.GetBody()) == "" || g.GetTitle() == x.p.Title && same(g.GetBody(), text) {
-		_, err := x.d.get(ctx, at, nil, &out) // a list does not tell everything
-		return &out, err
-	}
-	_, err := x.d.send(ctx, http.MethodPatch, at, map[string]string{"title": x.p.Title, "body": text}, &out)
-	return &out, err
+	_, err := x.d.send(ctx, http.MethodPatch, x.at(i), map[string]string{"title": title, "body": body}, &out)
+	return pullItem(x.r, &out), err
 }
 
-// added is what stands below our marker in a text.
-func added(body string) string {
-	body = lf(body)
-	at := markerLine().FindStringIndex(body)
-	if at == nil {
-		return ""
-	}
-	return strings.TrimRight(body[at[1]:], " \t\n")
+// Whole implements rest.Pulls.
+func (x *proposals) Whole(ctx context.Context, i forge.Item) (forge.Item, error) {
+	var out github.PullRequest
+	_, err := x.d.get(ctx, x.at(i), nil, &out)
+	return pullItem(x.r, &out), err
 }
 
 // pull reads a pull request.
@@ -164,7 +112,7 @@ const ready = `mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRe
 
 // Ready implements forge.CodeHost.
 func (f *Forge) Ready(ctx context.Context, k task.Key) error {
-	d, p, err := f.pull(ctx, k, "github.do_ready")
+	d, p, err := f.pull(ctx, k, "rest.do_ready")
 	if err != nil || !p.GetDraft() {
 		return err
 	}
@@ -173,7 +121,7 @@ func (f *Forge) Ready(ctx context.Context, k task.Key) error {
 
 // Withdraw implements forge.CodeHost.
 func (f *Forge) Withdraw(ctx context.Context, k task.Key) error {
-	d, p, err := f.pull(ctx, k, "github.do_withdraw")
+	d, p, err := f.pull(ctx, k, "rest.do_withdraw")
 	if err != nil || p.GetState() != "open" {
 		return err
 	}
@@ -187,7 +135,7 @@ func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person
 	if len(of) == 0 {
 		return nil
 	}
-	d, p, err := f.pull(ctx, k, "github.do_review")
+	d, p, err := f.pull(ctx, k, "rest.do_review")
 	if err != nil {
 		return err
 	}
@@ -196,7 +144,7 @@ func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person
 		asked = append(asked, u.GetLogin())
 	}
 	for _, w := range of {
-		if w.Login != "" && w.ID != p.GetUser().GetID() && !contains(asked, w.Login) && !contains(names, w.Login) {
+		if w.Login != "" && w.ID != p.GetUser().GetID() && !rest.Contains(asked, w.Login) && !rest.Contains(names, w.Login) {
 			names = append(names, w.Login)
 		}
 	}

@@ -13,23 +13,28 @@ import (
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
 
-// call is one thing that is asked of one repository; its errors say which.
+// call is one thing that is asked of one repository.
 type call struct {
+	rest.Call
 	client *github.Client
-	repo   string      // for errors
-	what   *i18n.Error // for errors: "reading issue #12"
-	lost   func()      // called where the App's installation is gone; may be nil
+	lost   func() // called where the App's installation is gone; may be nil
+}
+
+// asking begins a call; repo is "" for the server itself.
+func asking(c *github.Client, repo string, what *i18n.Error) *call {
+	return &call{Call: rest.Call{Server: rest.Server{Name: "GitHub", Setting: "github"}, Repo: repo, What: what}, client: c}
 }
 
 // at begins a call to a repository.
 func (f *Forge) at(ctx context.Context, r forge.Repo, what *i18n.Error) (*call, error) {
-	d := &call{repo: r.String(), what: what}
-	if r.Owner == "" || r.Name == "" || r.Name == "." || r.Name == ".." || strings.Contains(r.String(), "//") {
-		return nil, d.failed(forge.NotFound, 0, i18n.E("github.said_nothing"), i18n.E("github.advice_not_found"), nil)
+	d := asking(nil, r.String(), what)
+	if !rest.IsRepo(r) || strings.Contains(r.Owner, "/") {
+		return nil, d.Unknown()
 	}
 	var err error
 	if d.client, err = f.access.client(ctx, r.Owner, r.Name); err != nil {
@@ -44,10 +49,8 @@ func (f *Forge) at(ctx context.Context, r forge.Repo, what *i18n.Error) (*call, 
 // on begins a call to an item, whose number it returns.
 func (f *Forge) on(ctx context.Context, k task.Key, what string) (d *call, number int, err error) {
 	r := forge.RepoOf(k)
-	number, err = strconv.Atoi(k.ID)
-	if err != nil || number < 1 || strconv.Itoa(number) != k.ID {
-		d = &call{repo: r.String(), what: i18n.E(what, k.ID)}
-		return nil, 0, d.failed(forge.NotFound, 0, i18n.E("github.said_no_number"), i18n.E("github.advice_not_found"), nil)
+	if number, err = asking(nil, r.String(), i18n.E(what, k.ID)).Number(k.ID); err != nil {
+		return nil, 0, err
 	}
 	d, err = f.at(ctx, r, i18n.E(what, number))
 	return d, number, err

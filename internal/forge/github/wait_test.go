@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 )
 
 // server answers in the process, so that waiting costs no time.
@@ -185,7 +186,7 @@ func TestRateLimits(t *testing.T) {
 		}, 10*time.Minute + time.Second, false},
 		{"nonsense", func() (*http.Response, error) {
 			return reply(403, `{}`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "99999999999")
-		}, mostWait, false},
+		}, rest.MostWait, false},
 		{"secondary with a time", func() (*http.Response, error) { return reply(403, secondary, "Retry-After", "77") }, 77 * time.Second, false},
 		{"secondary with a date", func() (*http.Response, error) {
 			return reply(429, `{}`, "Retry-After", time.Now().Add(77*time.Second).UTC().Format(http.TimeFormat))

@@ -1,45 +1,20 @@
 package githubtest
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/cgi"
-	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"toritsugi/internal/forge/gittest"
 )
 
 var gitPaths = regexp.MustCompile(`^/([^/]+)/([^/]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)$`)
 
 func gitPath(path string) bool { return gitPaths.MatchString(path) }
-
-// config of the bare repositories: what the real server allows, and no time
-// lost with the disk.
-const gitConfig = `[core]
-	repositoryformatversion = 0
-	bare = true
-	fsync = none
-[http]
-	receivepack = true
-[receive]
-	hideRefs = refs/pull
-	autogc = false
-[gc]
-	auto = 0
-[uploadpack]
-	allowAnySHA1InWant = true
-	allowFilter = true
-[user]
-	name = GitHub
-	email = noreply@github.com
-`
 
 // commit is what is told of one.
 type commit struct {
@@ -47,42 +22,20 @@ type commit struct {
 	at                              time.Time
 }
 
-// initialise makes the bare repository; by hand, since a test may have hundreds.
+// initialise makes the bare repository.
 func (r *repo) initialise() {
 	r.path = fmt.Sprintf("%d.git", r.id)
 	r.dir = filepath.Join(r.s.dir, r.path)
-	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
-		if err := os.MkdirAll(filepath.Join(r.dir, d), 0o700); err != nil {
-			r.s.t.Fatalf("githubtest: make a repository: %v", err)
-		}
+	if err := gittest.Init(r.dir, r.o.Branch, "GitHub", "noreply@github.com"); err != nil {
+		r.s.t.Fatalf("githubtest: make a repository: %v", err)
 	}
-	for name, text := range map[string]string{"HEAD": "ref: refs/heads/" + r.o.Branch + "\n", "config": gitConfig} {
-		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
-			r.s.t.Fatalf("githubtest: make a repository: %v", err)
-		}
-	}
-}
-
-func gitEnv() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 }
 
 // gitOut runs git in the bare repository and returns what it prints, trimmed.
 func (r *repo) gitOut(args ...string) (string, error) { return r.gitIn("", args...) }
 
 func (r *repo) gitIn(in string, args ...string) (string, error) {
-	date := strconv.FormatInt(r.s.now().Unix(), 10) + " +0000"
-	cmd := exec.Command("git", args...)
-	cmd.Dir = r.dir
-	cmd.Env = append(gitEnv(), "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
-	cmd.Stdin = strings.NewReader(in)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, stderr.String())
-	}
-	return strings.TrimSpace(string(out)), err
+	return gittest.Run(r.dir, in, r.s.now(), args...)
 }
 
 // gitMust is gitOut for what cannot fail unless the machine does.
@@ -321,19 +274,9 @@ func (r *repo) lent(t *token) bool {
 // runBackend runs http-backend to its end, so that what a push did is known
 // before its answer is.
 func (s *Server) runBackend(r *http.Request, plan gitPlan, tail string) *reply {
-	body, err := io.ReadAll(r.Body)
+	rec, err := gittest.Serve(s.backend, s.dir, plan.repo.path, tail, plan.user, r)
 	if err != nil {
 		return &reply{answer: &answer{status: http.StatusBadRequest}, header: http.Header{}}
 	}
-	in := r.Clone(r.Context())
-	in.URL.Path, in.URL.RawPath = "/"+plan.repo.path+"/"+tail, ""
-	in.Body, in.ContentLength, in.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
-	var stderr bytes.Buffer
-	rec := httptest.NewRecorder()
-	env := append(gitEnv(), "GIT_PROJECT_ROOT="+s.dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_PROTOCOL="+r.Header.Get("Git-Protocol"))
-	if plan.user != "" {
-		env = append(env, "REMOTE_USER="+plan.user)
-	}
-	(&cgi.Handler{Path: s.backend, Dir: s.dir, Env: env, Stderr: &stderr}).ServeHTTP(rec, in)
 	return &reply{answer: &answer{status: rec.Code}, header: rec.Header(), data: rec.Body.Bytes(), user: plan.user}
 }

@@ -6,10 +6,11 @@ package githubtest
 import (
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"sync"
 	"time"
+
+	"toritsugi/internal/forge/gittest"
 )
 
 // T is what the server needs of a test or a benchmark; testing.TB has it all.
@@ -82,11 +83,11 @@ func New(t T, o Options) *Server {
 	if o.Rate == 0 {
 		o.Rate = 5000
 	}
-	out, err := exec.Command("git", "--exec-path").Output()
+	backend, err := gittest.Backend()
 	if err != nil {
 		t.Fatalf("githubtest: git --exec-path: %v", err)
 	}
-	s := &Server{t: t, o: o, dir: t.TempDir(), backend: strings.TrimSpace(string(out)) + "/git-http-backend",
+	s := &Server{t: t, o: o, dir: t.TempDir(), backend: backend,
 		closed: make(chan struct{}), tokens: map[string]*token{}, lastID: 1000}
 	s.log.counts = map[string]int{}
 	if !o.Unchecked {

@@ -1,0 +1,132 @@
+// Package gitea is the forge of a Gitea or a Forgejo, spoken to with a token. It takes the
+// vendor's library for what the answers hold; the requests are its own, since each has a
+// context and a bound. It decides nothing.
+package gitea
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
+	"toritsugi/internal/i18n"
+)
+
+// Options say which server to speak to and as whom.
+type Options struct {
+	URL   string // of the server as people type it into a browser, with its path
+	Token string
+	// Fresh returns Token as it is now, nothing where that cannot be told; it is asked before
+	// each request. nil is for one that does not change. The account stays the same.
+	Fresh func() []byte
+	// HTTP speaks to the server; nil is Go's own. Of a given one only the transport is used.
+	HTTP *http.Client
+	Now  func() time.Time // nil is time.Now
+	Log  *slog.Logger     // nil says nothing
+	// RetryDelay is the wait before the first repetition of what may be repeated, the next
+	// ones are longer; 0 is half a second.
+	RetryDelay time.Duration
+	Timeout    time.Duration // of one request, its answer included; 0 is 30 s
+}
+
+// Forge is a Gitea. It is safe for concurrent use.
+type Forge struct {
+	address address
+	wire    *rest.Wire
+	client  *http.Client
+	token   *rest.Token
+	posts   *rest.Posts
+
+	mu    sync.Mutex
+	self  *forge.Person
+	users map[string]bool // the owners that are no organizations, in lower case
+}
+
+var (
+	_ forge.Forge   = (*Forge)(nil)
+	_ forge.Clock   = (*Forge)(nil)
+	_ forge.Editors = (*Forge)(nil)
+)
+
+// New returns a Forge; nothing is sent yet. The errors are i18n errors about the settings.
+func New(o Options) (*Forge, error) {
+	at, err := parseAddress(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	token := strings.TrimSpace(o.Token)
+	if token == "" {
+		return nil, i18n.E("gitea.no_login")
+	}
+	f := &Forge{address: at, users: map[string]bool{}}
+	var ok bool
+	if f.token, ok = rest.NewToken(token, o.Fresh); !ok {
+		return nil, i18n.E("gitea.bad_token")
+	}
+	f.wire = rest.New(rest.Options{Name: "Gitea", Home: at.web, HTTP: o.HTTP, Now: o.Now, Log: o.Log, RetryDelay: o.RetryDelay, Timeout: o.Timeout})
+	f.client = f.wire.Line(rest.Bearer{Token: f.token.Now, Next: f.wire.Base}, "token").Client()
+	f.posts = rest.NewPosts(f.wire)
+	return f, nil
+}
+
+// Source is "gitea".
+func (f *Forge) Source() string { return "gitea" }
+
+// ServerTime implements forge.Clock: by the date of the last answer.
+func (f *Forge) ServerTime() time.Time { return f.wire.ServerTime() }
+
+// Self is asked for once; what was answered stays.
+func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
+	f.mu.Lock()
+	known := f.self
+	f.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	var u sdk.User
+	if _, err := f.asking("", i18n.E("rest.do_self")).get(ctx, path("user"), nil, &u); err != nil {
+		return forge.Person{}, err
+	}
+	p := person(&u)
+	f.mu.Lock()
+	f.self = &p
+	f.mu.Unlock()
+	return p, nil
+}
+
+// person is an account. Those without a number of their own, a deleted one (-1) and the
+// server's own runners (-2), have none with us either, and so no permission.
+func person(u *sdk.User) forge.Person {
+	switch {
+	case u == nil || u.ID == 0 || u.ID == -1:
+		return forge.Person{Login: rest.Ghost}
+	case u.ID < 0:
+		return forge.Person{Login: u.UserName, Bot: true}
+	}
+	return forge.Person{ID: u.ID, Login: u.UserName}
+}
+
+// writer is who wrote something. What was brought from another server stands under the name
+// of whoever brought it: it is nobody's whom we know.
+func writer(u *sdk.User, original string) forge.Person {
+	if original != "" {
+		return forge.Person{Login: rest.Ghost}
+	}
+	return person(u)
+}
+
+func people(users []*sdk.User) []forge.Person {
+	var all []forge.Person
+	for _, u := range users {
+		if u != nil {
+			all = append(all, person(u))
+		}
+	}
+	return all
+}

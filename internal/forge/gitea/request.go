@@ -1,0 +1,231 @@
+package gitea
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// call is one thing that is asked of one repository.
+type call struct {
+	rest.Call
+	f *Forge
+}
+
+// asking begins a call; repo is "" for the server itself.
+func (f *Forge) asking(repo string, what *i18n.Error) *call {
+	return &call{Call: rest.Call{Server: rest.Server{Name: "Gitea", Setting: "gitea"}, Repo: repo, What: what}, f: f}
+}
+
+// at begins a call to a repository.
+func (f *Forge) at(r forge.Repo, what *i18n.Error) (*call, error) {
+	d := f.asking(r.String(), what)
+	if !rest.IsRepo(r) || strings.Contains(r.Owner, "/") {
+		return nil, d.Unknown()
+	}
+	return d, nil
+}
+
+// on begins a call to an item, whose number it returns.
+func (f *Forge) on(k task.Key, what string) (d *call, number int, err error) {
+	r := forge.RepoOf(k)
+	if d, err = f.at(r, i18n.E(what, k.ID)); err == nil {
+		number, err = d.Number(k.ID)
+	}
+	return d, number, err
+}
+
+// path joins the parts of a path, each escaped as one segment.
+func path(parts ...any) string {
+	var b strings.Builder
+	for i, p := range parts {
+		if i > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(url.PathEscape(fmt.Sprint(p)))
+	}
+	return b.String()
+}
+
+func below(r forge.Repo, parts ...any) string {
+	return path(append([]any{"repos", r.Owner, r.Name}, parts...)...)
+}
+
+// query makes a query of names and values.
+func query(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	return q
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// get reads; the answer is decoded into v.
+func (d *call) get(ctx context.Context, path string, q url.Values, v any) (http.Header, error) {
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return d.send(ctx, http.MethodGet, path, nil, v)
+}
+
+// send writes once; body and v may be nil.
+func (d *call) send(ctx context.Context, method, path string, body, v any) (http.Header, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, d.Explain(ctx, err)
+		}
+	}
+	resp, err := d.attempt(ctx, method, d.f.address.api.String()+path, text)
+	if err != nil {
+		return nil, err
+	}
+	if to := d.renamed(resp); to != "" && method != http.MethodGet {
+		// The server has written nothing yet, and does not say that it is to be sent again
+		// as it was.
+		if resp, err = d.attempt(ctx, method, to, text); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := io.ReadAll(resp.Body) // within the bound of the line
+	switch {
+	case err != nil:
+		return nil, d.Explain(ctx, err)
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return nil, d.Elsewhere(fmt.Errorf("answer %d", resp.StatusCode))
+	case resp.StatusCode >= 400:
+		return nil, d.answered(resp.StatusCode, answer)
+	case v == nil:
+		return resp.Header, nil
+	}
+	if err := json.Unmarshal(answer, v); err != nil {
+		return nil, d.Explain(ctx, err)
+	}
+	return resp.Header, nil
+}
+
+func (d *call) attempt(ctx context.Context, method, url string, text []byte) (*http.Response, error) {
+	var body io.Reader
+	if text != nil {
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return nil, d.Explain(ctx, err)
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "toritsugi")
+	if text != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := d.f.client.Do(req)
+	if err != nil {
+		return nil, d.Explain(ctx, err)
+	}
+	return resp, nil // its body is in memory
+}
+
+// renamed is where the repository is that an answer of this host points at, "" for none.
+func (d *call) renamed(resp *http.Response) string {
+	if resp.StatusCode < 300 || resp.StatusCode >= 400 {
+		return ""
+	}
+	to, err := resp.Location()
+	if err != nil || to.Host != d.f.address.api.Host || to.Scheme != d.f.address.api.Scheme {
+		return ""
+	}
+	return to.String()
+}
+
+// answered explains an answer that is an error.
+func (d *call) answered(status int, body []byte) error {
+	var e struct {
+		Message string
+		Errors  []string
+	}
+	if json.Unmarshal(body, &e) != nil || e.Message == "" {
+		e.Message = http.StatusText(status) // a page for people, of what stands before the server
+	}
+	permission := i18n.E("gitea.advice_forbidden")
+	if strings.Contains(e.Message, "scope") {
+		permission = i18n.E("gitea.advice_scope")
+	}
+	kept := status
+	if status == http.StatusLocked { // the repository is archived
+		status = http.StatusForbidden
+	}
+	err := d.Answered(status, strings.Join(append([]string{e.Message}, e.Errors...), "; "), i18n.E("gitea.advice_unauthorized"), permission, nil)
+	err.Status = kept
+	return err
+}
+
+const (
+	// perPage is what the server gives at most unless it is set otherwise.
+	perPage = 50
+	// mostPages bounds a list that a broken server never ends.
+	mostPages = 10_000
+)
+
+// eachPage reads a list page by page; use returns how many elements a page had. The server
+// may give fewer on a page than asked for, and says how many there are.
+func eachPage[T any](ctx context.Context, d *call, path string, q url.Values, use func(*T) int) error {
+	seen := 0
+	for n := 1; n <= mostPages; n++ {
+		p := query("page", strconv.Itoa(n), "limit", strconv.Itoa(perPage))
+		for k, v := range q {
+			p[k] = v
+		}
+		var v T
+		h, err := d.get(ctx, path, p, &v)
+		if err != nil {
+			return err
+		}
+		got := use(&v)
+		seen += got
+		if total, err := strconv.Atoi(h.Get("X-Total-Count")); got == 0 || err == nil && seen >= total {
+			return nil
+		}
+	}
+	return nil
+}
+
+// pages reads a whole list.
+func pages[T any](ctx context.Context, d *call, path string, q url.Values) ([]*T, error) {
+	var all []*T
+	err := eachPage(ctx, d, path, q, func(p *[]*T) int {
+		for _, e := range *p {
+			if e != nil {
+				all = append(all, e)
+			}
+		}
+		return len(*p)
+	})
+	return all, err
+}
+
+// absent turns the error of an item into one of kind NotFound where the item is not there:
+// Gitea answers 500 to some questions about such.
+func (d *call) absent(ctx context.Context, r forge.Repo, n int, err error) error {
+	if !forge.Is(err, forge.Unavailable) || ctx.Err() != nil {
+		return err
+	}
+	if _, missing := d.get(ctx, below(r, "issues", n), nil, nil); forge.Is(missing, forge.NotFound) {
+		return missing
+	}
+	return err
+}

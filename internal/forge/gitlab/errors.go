@@ -1,0 +1,59 @@
+package gitlab
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+)
+
+// explain makes a *forge.Error of an error of a request; one of ctx stays what it is.
+func (d *call) explain(ctx context.Context, resp *gitlab.Response, err error) error {
+	if ctx.Err() != nil || resp == nil || resp.Response == nil {
+		return d.Explain(ctx, err)
+	}
+	message := words(err)
+	status := resp.StatusCode
+	switch {
+	case status >= 300 && status < 400:
+		return d.Elsewhere(err)
+	case status == http.StatusMethodNotAllowed && strings.Contains(message, "read-only"):
+		// A server that is being moved or mended takes no writes. Source: GitLab docs,
+		// "GitLab Maintenance Mode".
+		status = http.StatusServiceUnavailable
+	}
+	return d.Answered(status, message, i18n.E("gitlab.advice_unauthorized"), permission(message), err)
+}
+
+// words is what GitLab says, without the page that a proxy or a server in maintenance
+// answers with.
+func words(err error) string {
+	var e *gitlab.ErrorResponse
+	if !errors.As(err, &e) {
+		return "Not Found"
+	}
+	if strings.HasPrefix(strings.TrimSpace(string(e.Body)), "<") {
+		return "HTML"
+	}
+	return e.Message
+}
+
+// permission says what the credential lacks, as far as GitLab tells.
+func permission(message string) *i18n.Error {
+	if strings.Contains(message, "insufficient_scope") {
+		return i18n.E("gitlab.advice_scope")
+	}
+	return i18n.E("gitlab.advice_forbidden")
+}
+
+// said reports whether an error is GitLab's refusal of that status with a text in it.
+func said(err error, status int, text string) bool {
+	var e *forge.Error
+	var answer *gitlab.ErrorResponse
+	return errors.As(err, &e) && e.Status == status && errors.As(err, &answer) && strings.Contains(answer.Message, text)
+}

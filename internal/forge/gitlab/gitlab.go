@@ -1,0 +1,171 @@
+// Package gitlab is the forge of gitlab.com and of GitLab servers of one's own, spoken to
+// with a personal, project or group access token. It calls nothing that GitLab 17.0 has
+// not, and decides nothing.
+package gitlab
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
+)
+
+// Options say which GitLab to speak to and as whom.
+type Options struct {
+	// URL is the server as people type it into a browser, with the path that it lies
+	// below if any; "" is gitlab.com.
+	URL   string
+	Token string // a personal, project or group access token: scopes api and write_repository
+	// Fresh returns Token as it is now; nothing where that cannot be told. It is asked
+	// before each request, so that who changes the token need not restart us; nil for one
+	// that does not change. The account stays the same.
+	Fresh func() []byte
+	// HTTP speaks to the server; nil is Go's own. Of a given one only the transport
+	// is used: a certificate authority of one's own is in it.
+	HTTP *http.Client
+	Now  func() time.Time // nil is time.Now
+	Log  *slog.Logger     // nil says nothing
+	// CacheBytes bounds the answers that are kept to ask for news only; 0 is
+	// 32 MiB, less than 0 keeps none.
+	CacheBytes int64
+	// RetryDelay is the wait before the first repetition, the next ones are
+	// longer; 0 is half a second.
+	RetryDelay time.Duration
+	// Timeout bounds one request, its answer included; 0 is 30 s.
+	Timeout time.Duration
+}
+
+// Forge is a GitLab. It is safe for concurrent use.
+type Forge struct {
+	web    *url.URL // ends in a slash
+	wire   *rest.Wire
+	client *gitlab.Client
+	token  *rest.Token
+	posts  *rest.Posts
+
+	mu   sync.Mutex
+	self *forge.Person
+}
+
+var (
+	_ forge.Forge   = (*Forge)(nil)
+	_ forge.Clock   = (*Forge)(nil)
+	_ forge.Editors = (*Forge)(nil)
+)
+
+// New returns a Forge; nothing is sent yet. The errors are i18n errors about the
+// settings.
+func New(o Options) (*Forge, error) {
+	web, err := parseAddress(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	token := strings.TrimSpace(o.Token)
+	if token == "" {
+		return nil, i18n.E("gitlab.no_login")
+	}
+	f := &Forge{web: web}
+	var ok bool
+	if f.token, ok = rest.NewToken(token, o.Fresh); !ok {
+		return nil, i18n.E("gitlab.bad_token")
+	}
+	f.wire = rest.New(rest.Options{
+		Name: "GitLab", Home: web, HTTP: o.HTTP, Now: o.Now, Log: o.Log, CacheBytes: o.CacheBytes, RetryDelay: o.RetryDelay, Timeout: o.Timeout,
+	})
+	f.posts = rest.NewPosts(f.wire)
+	line := f.wire.Line(rest.Bearer{Token: f.token.Now, Next: tailed{f.wire.Base}}, "token")
+	// Repeating, waiting for limits and the credential are the line's.
+	f.client, err = gitlab.NewAuthSourceClient(gitlab.Unauthenticated{},
+		gitlab.WithBaseURL(web.JoinPath("api/v4/").String()), gitlab.WithHTTPClient(line.Client()), gitlab.WithCustomLimiter(unlimited{}),
+		gitlab.WithoutRetries(), gitlab.WithUserAgent("toritsugi"), gitlab.WithURLWarningLogger(slog.New(slog.DiscardHandler)))
+	return f, err
+}
+
+// unlimited is no limit of the client's own.
+type unlimited struct{}
+
+func (unlimited) Wait(context.Context) error { return nil }
+
+// parseAddress is the address of the web pages, which the API and git lie below.
+func parseAddress(s string) (*url.URL, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		s = "https://gitlab.com"
+	}
+	u, err := url.Parse(s)
+	local := err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !local) {
+		return nil, i18n.E("gitlab.url")
+	}
+	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/api/v4")
+	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host), Path: path + "/"}, nil
+}
+
+// Source is "gitlab".
+func (f *Forge) Source() string { return "gitlab" }
+
+// ServerTime implements forge.Clock: by the date of the last answer.
+func (f *Forge) ServerTime() time.Time { return f.wire.ServerTime() }
+
+// Self is asked for once; what was answered stays.
+func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
+	f.mu.Lock()
+	known := f.self
+	f.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	var u gitlab.User
+	if _, err := f.asking("", i18n.E("rest.do_self")).get(ctx, "user", nil, &u); err != nil {
+		return forge.Person{}, err
+	}
+	p := person(u.ID, u.Username)
+	p.Bot = p.Bot || u.Bot
+	f.mu.Lock()
+	f.self = &p
+	f.mu.Unlock()
+	return p, nil
+}
+
+// botName is how GitLab names the accounts of project and group access tokens, service
+// accounts that were not named by people, and its own. Only an account's own page says
+// whether it is a bot. Source: GitLab docs, "Project access tokens", "Service accounts",
+// "Internal users".
+var botName = lazyregexp.New(`^(?:(?:project|group)_\d+_bot(?:_[0-9a-f]+|\d*)|service_account_[0-9a-z_]+|(?:alert|automation|migration|security|support)-bot\d*)$`)
+
+// person is an account as items name it. What deleted accounts wrote goes to one account
+// that stands for them all: it is nobody.
+func person(id int64, login string) forge.Person {
+	if id == 0 || login == rest.Ghost {
+		return forge.Person{Login: rest.Ghost}
+	}
+	return forge.Person{ID: id, Login: login, Bot: botName().MatchString(login)}
+}
+
+func user(u *gitlab.BasicUser) forge.Person {
+	if u == nil {
+		return person(0, "")
+	}
+	return person(u.ID, u.Username)
+}
+
+func users(all []*gitlab.BasicUser) []forge.Person {
+	var people []forge.Person
+	for _, u := range all {
+		if u != nil {
+			people = append(people, user(u))
+		}
+	}
+	return people
+}

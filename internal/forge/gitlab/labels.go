@@ -1,0 +1,96 @@
+package gitlab
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// labels are the names of a project's labels, its groups' among them, that are that
+// name but for case: to GitLab those are labels of their own.
+func (d *call) labels(ctx context.Context, name string) ([]string, error) {
+	all, err := pages[gitlab.Label](ctx, d, d.below("labels"), query("search", name))
+	var names []string
+	for _, l := range all {
+		if strings.EqualFold(l.Name, name) && !slices.Contains(names, l.Name) {
+			names = append(names, l.Name)
+		}
+	}
+	return names, err
+}
+
+// EnsureLabels implements forge.Tracker.
+func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.Label) error {
+	d, err := f.at(r, i18n.E("rest.do_labels"))
+	if err != nil {
+		return err
+	}
+	have, err := pages[gitlab.Label](ctx, d, d.below("labels"), nil)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, l := range have {
+		names = append(names, l.Name)
+	}
+	for _, l := range wanted {
+		if rest.Contains(names, l.Name) {
+			continue
+		}
+		body := map[string]string{"name": l.Name, "color": "#" + l.Color, "description": l.Description}
+		if _, err := d.send(ctx, http.MethodPost, d.below("labels"), body, nil); err != nil && !forge.Is(err, forge.Conflict) {
+			return err // 409: somebody else was faster
+		}
+		names = append(names, l.Name)
+	}
+	return nil
+}
+
+// SetLabels implements forge.Tracker, in one request. A label that the project has in
+// other case is taken as it is written there.
+func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string) error {
+	d, at, err := f.on(k, "gitlab.do_set_labels")
+	if err != nil {
+		return err
+	}
+	var on struct{ Labels []string }
+	if _, err := d.get(ctx, at, nil, &on); err != nil {
+		return err
+	}
+	var missing, leave []string
+	for _, l := range add {
+		if rest.Contains(on.Labels, l) || rest.Contains(missing, l) {
+			continue
+		}
+		names, err := d.labels(ctx, l)
+		if err != nil {
+			return err
+		}
+		missing = append(missing, append(names, l)[0])
+	}
+	for _, l := range on.Labels {
+		if rest.Contains(remove, l) && !rest.Contains(add, l) {
+			leave = append(leave, l)
+		}
+	}
+	body := map[string]string{}
+	if missing != nil {
+		body["add_labels"] = strings.Join(missing, ",")
+	}
+	if leave != nil {
+		body["remove_labels"] = strings.Join(leave, ",")
+	}
+	if len(body) == 0 {
+		return nil
+	}
+	_, err = d.send(ctx, http.MethodPut, at, body, nil)
+	return err
+}
