@@ -33,8 +33,12 @@ type Match struct {
 	Score float64
 }
 
-// Threshold is the Score from which on a run is called similar: see decision 081.
-const Threshold = 0.175
+// Threshold is the Score from which on a run is called similar: see decision 081. Of one that has a vector it is
+// NearThreshold: see decision 086.
+const (
+	Threshold     = 0.175
+	NearThreshold = 0.2
+)
 
 // What is compared: of the request so many bytes, of its terms the first so many, and so many runs
 // that hold most of those terms that tell the most.
@@ -46,7 +50,7 @@ const (
 )
 
 // Similar returns runs on other tasks of the same repository that ended and are like what is asked for, that the
-// viewer may see: at most n with a Score of Threshold or more, the likest first. Source: store-v2 §10.2.
+// viewer may see: at most n with a Score of Threshold or more, or of NearThreshold, the likest first. Source: store-v2 §10.2.
 func (d *DB) Similar(ctx context.Context, who contextstore.Viewer, l Like, n int) (all []Match, err error) {
 	if _, err := d.file.Check(ctx); err != nil {
 		return nil, err
@@ -80,11 +84,11 @@ func (d *DB) Similar(ctx context.Context, who contextstore.Viewer, l Like, n int
 		if err != nil {
 			return nil, err
 		}
-		score := share(weights, want, termsOf(o.Title, o.Body))
+		score, least := share(weights, want, termsOf(o.Title, o.Body)), Threshold
 		if by, ok := near[r.id]; ok {
-			score = (2*score + by) / 3
+			score, least = (2*score+by)/3, NearThreshold
 		}
-		if score >= Threshold {
+		if score >= least {
 			all = append(all, Match{v, score})
 		}
 	}

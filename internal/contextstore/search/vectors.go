@@ -166,7 +166,7 @@ func cosine(a, b []byte) float64 {
 // mean of the repository, nearFull of them being 1.
 type nearness map[int64]float64
 
-const nearFull = 6
+const nearFull = 6 // decision 086
 
 // near compares what is asked for with the newest runs of its repository, and returns the nearest of them. Without a
 // model, a vector of what is asked for, or enough to compare with there is nothing.
