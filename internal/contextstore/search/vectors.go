@@ -30,7 +30,7 @@ type Vectors struct {
 // many of a repository; how long a look-up waits for the vector of what it looks for.
 const (
 	embeddedRunes = 300
-	embeddedRuns  = 32
+	embeddedRuns  = 8
 	nearestOf     = 20_000
 	embedWait     = 15 * time.Second
 )

@@ -142,7 +142,7 @@ func TestVectorsAreKept(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	var uuids []string
-	for i := range embeddedRuns + 10 {
+	for i := range embeddedRuns + 5 {
 		uuids = append(uuids, h.ended(aRun{title: fmt.Sprintf("Run %d", i), request: "secret of the house"}))
 	}
 	m := &meaning{}
@@ -159,11 +159,11 @@ func TestVectorsAreKept(t *testing.T) {
 		t.Error(err)
 	}
 	m.stop, m.err = nil, nil
-	if sent := m.take(); len(sent) != embeddedRuns+10 || !strings.HasPrefix(sent[0], fmt.Sprintf("Run %d\n", embeddedRuns+9)) {
+	if sent := m.take(); len(sent) != embeddedRuns+5 || !strings.HasPrefix(sent[0], fmt.Sprintf("Run %d\n", embeddedRuns+4)) {
 		t.Errorf("%q", sent)
 	}
 	must(t, d.embed(t.Context()))
-	if sent := m.take(); len(sent) != 10 {
+	if sent := m.take(); len(sent) != 5 {
 		t.Errorf("after the stop: %q", sent)
 	}
 	must(t, d.Update(t.Context(), uuids[3]))
@@ -175,7 +175,7 @@ func TestVectorsAreKept(t *testing.T) {
 	must(t, err)
 	must(t, os.RemoveAll(dir))
 	must(t, d.Update(t.Context(), uuids[3]))
-	if n := vectorCount(t, d); n != embeddedRuns+9 {
+	if n := vectorCount(t, d); n != embeddedRuns+4 {
 		t.Errorf("%d vectors", n)
 	}
 	var refused []string
@@ -188,10 +188,10 @@ func TestVectorsAreKept(t *testing.T) {
 	}})
 	must(t, other.embed(t.Context()))
 	must(t, other.embed(t.Context()))
-	if sent := m.take(); len(sent) != embeddedRuns+8 || len(refused) != 1 || slices.ContainsFunc(sent, func(s string) bool { return strings.HasPrefix(s, "Run 5\n") }) {
+	if sent := m.take(); len(sent) != embeddedRuns+3 || len(refused) != 1 || slices.ContainsFunc(sent, func(s string) bool { return strings.HasPrefix(s, "Run 5\n") }) {
 		t.Errorf("by another model: %d, refused %q", len(sent), refused)
 	}
-	if n := vectorCount(t, d); n != embeddedRuns+9 {
+	if n := vectorCount(t, d); n != embeddedRuns+4 {
 		t.Errorf("%d vectors", n)
 	}
 	if _, err := Rebuild(t.Context(), Options{BaseDir: t.TempDir()}, nil); err != nil {
