@@ -35,7 +35,7 @@ func (s *system) embedding() search.Vectors {
 		all, err := e.Embed(ctx, texts)
 		why := ""
 		if err != nil {
-			why = s.env.Lang.T("search.no_embeddings", v.Model, err)
+			why = s.env.Lang.T("search.no_vectors", v.Model, err)
 		}
 		if was := told.Swap(why); why != "" && was != why && !errors.Is(err, context.Canceled) {
 			s.log.Warn(why)

@@ -26,7 +26,7 @@ func (s *Server) embeddings(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	r, err := parseEmbed(body)
 	if err == nil && slices.ContainsFunc(r.Input, func(t string) bool { return strings.TrimSpace(t) == "" }) {
-		err = errors.New("'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
+		err = errors.New("'$.input' is invalid: it has an empty text")
 	}
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
-	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
 
@@ -39,26 +39,20 @@ func Embed(ctx context.Context, cfg Config, texts []string) ([][]float32, error)
 			Embedding []float32 `json:"embedding"`
 		} `json:"data"`
 	}
-	if err := c.Ask(ctx, body, embeddings, &list); err != nil {
+	const what = "a list of embeddings"
+	if err := c.Ask(ctx, body, what, &list); err != nil {
 		return nil, err
 	}
 	all := make([][]float32, len(texts))
 	for _, d := range list.Data {
-		if d.Index < 0 || d.Index >= len(all) || len(d.Embedding) == 0 || all[d.Index] != nil {
-			return nil, noEmbeddings(cfg.Provider, c.Endpoint())
+		if 0 <= d.Index && d.Index < len(all) {
+			all[d.Index] = d.Embedding
 		}
-		all[d.Index] = d.Embedding
 	}
-	if len(list.Data) != len(all) {
-		return nil, noEmbeddings(cfg.Provider, c.Endpoint())
+	if len(list.Data) != len(all) || slices.ContainsFunc(all, func(v []float32) bool { return len(v) == 0 }) {
+		e := wire.Invalid(what, "application/json", []byte("another number of vectors than of texts"))
+		e.Provider, e.Endpoint, e.Attempts = cfg.Provider, c.Endpoint(), 1
+		return nil, e
 	}
 	return all, nil
-}
-
-const embeddings = "a list of embeddings"
-
-func noEmbeddings(provider, endpoint string) *llm.Error {
-	e := wire.Invalid(embeddings, "application/json", []byte("another number of vectors than of texts"))
-	e.Provider, e.Endpoint, e.Attempts = provider, endpoint, 1
-	return e
 }
