@@ -109,6 +109,7 @@ type system struct {
 	log      *slog.Logger
 	store    *contextstore.Store
 	texts    *search.Keeper // of store
+	vectors  search.Vectors // see embedding; without a model before the store is opened
 	fs       *disk.FS
 	spoken   i18n.Lang                      // with the person at a terminal; "" for the language of the settings
 	commands func() (*policy.Policy, error) // rules for what the model may run
@@ -455,6 +456,7 @@ func (s *system) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.vectors = s.embedding()
 	s.texts = s.searchable(base)
 	s.store, err = contextstore.Open(ctx, contextstore.Options{BaseDir: base, Texts: s.texts, NoSync: s.cfg.ContextStorage.Durability == "os",
 		Redact: s.redact.String, FS: s.fs, Now: s.env.Now, OnIndexError: func(err error) {

@@ -3,16 +3,50 @@ package app
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/search"
+	"toritsugi/internal/order"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/task"
 )
 
 // searchOptions are where tori search looks.
 func (s *system) searchOptions(base string) search.Options {
-	return search.Options{BaseDir: base, Plans: planning.HistoryDir(base, s.cfg.Planning.History.Directory)}
+	return search.Options{BaseDir: base, Plans: planning.HistoryDir(base, s.cfg.Planning.History.Directory), Vectors: s.vectors}
+}
+
+// embedding is the model by whose vectors similar runs are found, too. Who has no models makes no vectors. Why it
+// cannot be called is logged once, until it can be again or for another reason.
+func (s *system) embedding() search.Vectors {
+	v := search.Vectors{Model: s.cfg.Search.Similar.Embeddings}
+	if v.Model == "" || s.models == nil {
+		return v
+	}
+	e, err := s.models.Embedder(s.opt.LocalOnly)
+	if err != nil {
+		s.log.Warn(s.env.Lang.Error(err))
+		return v
+	}
+	var told atomic.Value // a string
+	told.Store("")
+	v.Embed = func(ctx context.Context, texts []string) ([][]float32, error) {
+		all, err := e.Embed(ctx, texts)
+		why := ""
+		if err != nil {
+			why = s.env.Lang.T("search.no_vectors", v.Model, err)
+		}
+		if was := told.Swap(why); why != "" && was != why && !errors.Is(err, context.Canceled) {
+			s.log.Warn(why)
+		}
+		return all, err
+	}
+	v.May = func(v contextstore.View) bool {
+		o, err := order.Parse(v.Metadata)
+		return !e.Cloud() || err == nil && !o.LocalOnly
+	}
+	return v
 }
 
 // searchable keeps search.db, where there is one, in line with the runs of a store.

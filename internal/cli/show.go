@@ -87,6 +87,9 @@ func (s showCmd) similar(c *console, base string, who contextstore.Viewer, v con
 	defer stop()
 	o, done := s.searching(c, base, who)
 	o.JSON = s.JSON
+	if cfg, err := app.LoadConfig(s.Config, c.getenv); err == nil {
+		o.Model = cfg.Search.Similar.Embeddings
+	}
 	err := ops.Similar(ctx, c.out, base, v, o)
 	done()
 	if err != nil {

@@ -18,6 +18,9 @@ import (
 // modelProviders are the providers whose models can be named PROVIDER/MODEL.
 var modelProviders = []string{"openai", "anthropic", "deepseek", "ollama", "lmstudio", "vllm"}
 
+// embeddingProviders are those of them that make embeddings.
+var embeddingProviders = []string{"openai", "ollama", "lmstudio", "vllm"}
+
 // rules are the limits of a setting, from its tags.
 type rules struct {
 	min, max  *float64 // inclusive
@@ -104,6 +107,9 @@ func (r rules) text(s string) error {
 	case "model":
 		provider, model, found := strings.Cut(s, "/")
 		ok = found && strings.TrimSpace(model) != "" && slices.Contains(modelProviders, provider)
+	case "embeddings":
+		provider, model, _ := strings.Cut(s, "/")
+		ok = strings.TrimSpace(model) != "" && slices.Contains(embeddingProviders, provider)
 	case "keepalive":
 		_, err := strconv.ParseInt(s, 10, 32)
 		if err != nil {

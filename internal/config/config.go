@@ -122,7 +122,8 @@ type RunSearch struct {
 
 // SimilarRuns is the section search.similar.
 type SimilarRuns struct {
-	Enabled bool `yaml:"enabled" default:"false" doc:"Tell a run as it begins of up to three that are like it; the model can recall their summaries."`
+	Enabled    bool   `yaml:"enabled" default:"false" doc:"Tell a run as it begins of up to three that are like it; the model can recall their summaries."`
+	Embeddings string `yaml:"embeddings" check:"embeddings,optional" doc:"A model for embeddings, PROVIDER/MODEL of a server of llm, such as ollama/nomic-embed-text: by meaning, and not by words alone, runs are found that are alike. What a run was asked is sent to it, masked; by the rules for models in a cloud, and never what was run with --local-only. Nothing: words alone."`
 }
 
 // Masking is the section context_storage.masking: of old tool output, not of secrets.

@@ -70,6 +70,7 @@ func configTexts() map[string]text {
 		"config.want.enum":            {"one of %s", "次のいずれか: %s "},
 		"config.want.nonempty":        {"text that is not empty", "空でない文字列"},
 		"config.want.url":             {"an address such as https://host/path", "https://host/path の形の URL"},
+		"config.want.embeddings":      {"PROVIDER/MODEL, e.g. ollama/nomic-embed-text, with provider openai, ollama, lmstudio or vllm", "プロバイダー/モデル(例 ollama/nomic-embed-text。プロバイダーは openai、ollama、lmstudio、vllm のいずれか)"},
 		"config.want.model":           {"PROVIDER/MODEL, e.g. openai/gpt-4o, with provider openai, anthropic, deepseek, ollama, lmstudio or vllm", "プロバイダー/モデル(例 openai/gpt-4o。プロバイダーは openai、anthropic、deepseek、ollama、lmstudio、vllm のいずれか)"},
 		"config.want.keepalive":       {"seconds, a duration such as 30m, or -1", "秒数、30m のような時間、または -1"},
 		"config.want.tool":            {"the name of a tool, a pattern with *, or SERVER__TOOL (known tools: %s)", "ツール名、* を含むパターン、または サーバー名__ツール名(既知のツール: %s)"},

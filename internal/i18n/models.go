@@ -18,7 +18,9 @@ func modelsTexts() map[string]text {
 		"models.unknown_model":  {"the Ollama at %s has no model %s; it has: %s. Load it with ollama pull, or set llm.ollama.model", "%s の Ollama にモデル %s がありません（あるモデル: %s）。ollama pull で取得するか、llm.ollama.model を修正してください"},
 		"models.is_ollama":      {"%s (provider %s) is an Ollama, which here takes no context length and drops what is longer than its own in silence: set provider ollama and llm.ollama.endpoint: %s", "%s（プロバイダー %s）は Ollama です。この API ではコンテキスト長を指定できず、長い入力が黙って切り捨てられます。プロバイダーを ollama にし、llm.ollama.endpoint に %s を指定してください"},
 
-		"models.remote": {"the model %s is passed on to %s, a cloud, which was not known when the run began; nothing was sent. Start or resume the run again", "モデル %s は %s（クラウド）に転送されます。実行開始時には不明だったため、何も送信していません。もう一度実行または再開してください"},
+		"models.embeddings":        {"search.similar.embeddings: %v", "search.similar.embeddings: %v"},
+		"models.embeddings_remote": {"the model %s is passed on to %s, a cloud, which its name does not tell; nothing was sent. Name a model in search.similar.embeddings that Ollama runs itself", "モデル %s は %s（クラウド）に転送されますが、名前からは分かりません。何も送信していません。search.similar.embeddings には Ollama が自分で動かすモデルを指定してください"},
+		"models.remote":            {"the model %s is passed on to %s, a cloud, which was not known when the run began; nothing was sent. Start or resume the run again", "モデル %s は %s（クラウド）に転送されます。実行開始時には不明だったため、何も送信していません。もう一度実行または再開してください"},
 
 		"models.care_fault":    {"Ollama at %s is not as it must be", "%s の Ollama に異常があります"},
 		"models.care_mismatch": {"Ollama at %s is not as it must be, and a restart would not change it", "%s の Ollama に異常がありますが、再起動では直りません"},

@@ -50,6 +50,7 @@ func searchTexts() map[string]text {
 		"search.in_messages": {"messages.jsonl [%d]", "messages.jsonl [%d]"},
 		"search.in_tools":    {"tools.jsonl [%d]", "tools.jsonl [%d]"},
 		"search.similar":     {"Similar runs in %s:", "%s の似た実行:"},
+		"search.no_vectors":  {"The model %s made no embeddings; similar runs are found by their words alone: %v", "モデル %s による埋め込みを作れません。似た実行は語だけで探します: %v"},
 		"search.not_similar": {"No run of %s that ended is like it.", "%s に、これと似た終了した実行はありません。"},
 		"search.reindexed":   {"%d runs can be searched (search.db).", "%d 件の実行を検索できます（search.db）。"},
 	}

@@ -22,6 +22,7 @@ type SearchOptions struct {
 	Lang     i18n.Lang
 	Viewer   contextstore.Viewer
 	Plans    string // planning.history.directory, absolute; "" where the histories lie in their contexts
+	Model    string // search.similar.embeddings, whose vectors count as far as they are there
 	Progress func(fsck.Progress)
 	Note     func(string) // hears what the reader should know of the answer
 }
@@ -68,7 +69,7 @@ func Search(ctx context.Context, w io.Writer, base string, o SearchOptions) (fou
 
 // openSearch opens search.db and brings it up to date.
 func openSearch(ctx context.Context, base string, o SearchOptions) (*search.DB, error) {
-	d, err := search.Open(ctx, search.Options{BaseDir: base, Plans: o.Plans})
+	d, err := search.Open(ctx, search.Options{BaseDir: base, Plans: o.Plans, Vectors: search.Vectors{Model: o.Model}})
 	if err != nil {
 		return nil, err
 	}

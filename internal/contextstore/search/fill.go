@@ -207,7 +207,7 @@ func Rebuild(ctx context.Context, o Options, progress func(runs int64)) (runs in
 		return 0, err
 	}
 	err = d.change(ctx, func(tx *sql.Tx) error {
-		for _, q := range []string{`INSERT INTO texts (texts) VALUES ('delete-all')`, `DELETE FROM runs`, `DELETE FROM search_meta`} {
+		for _, q := range []string{`INSERT INTO texts (texts) VALUES ('delete-all')`, `DELETE FROM runs`, `DELETE FROM vectors`, `DELETE FROM search_meta`} {
 			if _, err := tx.ExecContext(ctx, q); err != nil {
 				return err
 			}

@@ -89,7 +89,7 @@ func (k *Keeper) do(uuids []string, fill bool) (err error) {
 	if fill {
 		err = errors.Join(err, k.db.CatchUp(k.ctx, nil))
 	}
-	return err
+	return errors.Join(err, k.db.embed(k.ctx))
 }
 
 // keepTime is how long Close lets what is noted be put in.

@@ -32,7 +32,7 @@ const File = "search.db"
 var searchSQL string
 
 var schema = sync.OnceValue(func() database.Schema {
-	return database.Schema{File: File, SQL: searchSQL, Version: 1, Sync: "NORMAL", Busy: 5000, Newer: "search.newer", Broken: "search.broken"}
+	return database.Schema{File: File, SQL: searchSQL, Version: 2, Sync: "NORMAL", Busy: 5000, Newer: "search.newer", Broken: "search.broken"}
 })
 
 // DB is an open search.db. Its methods may be called from several goroutines.
@@ -41,6 +41,7 @@ type DB struct {
 	base     *database.Base // nil for a reader
 	dir      string         // the base directory
 	reader   reader
+	vectors  Vectors
 	readOnly error // why what is new cannot be put into it; nil where it can
 }
 
@@ -48,6 +49,7 @@ type DB struct {
 type Options struct {
 	BaseDir string
 	Plans   string // planning.history.directory, absolute; "" where the histories lie in their contexts
+	Vectors Vectors
 }
 
 // Exists reports whether a base directory has a search.db.
@@ -87,7 +89,7 @@ func newDB(o Options) (*DB, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, i18n.E("contextstore.no_base", dir, err)
 	}
-	return &DB{dir: dir, reader: reader{o.Plans}, file: &database.File{Schema: schema(), Path: filepath.Join(dir, File)}}, nil
+	return &DB{dir: dir, reader: reader{o.Plans}, vectors: o.Vectors, file: &database.File{Schema: schema(), Path: filepath.Join(dir, File)}}, nil
 }
 
 // writable reports why files of ours cannot be made in a directory; what root makes in that of
@@ -178,7 +180,7 @@ func (d *DB) document(ctx context.Context, dir string) (document, error) {
 // place.
 func facets(v contextstore.View) string {
 	k := v.Metadata.TaskKey
-	all := []string{facet("status", string(v.Status())), facet("user", v.Metadata.User), facet("place", k.Source+" "+k.Owner+" "+k.Repo)}
+	all := []string{facet("status", string(v.Status())), facet("user", v.Metadata.User), placeOf(k)}
 	for name := strings.TrimPrefix(k.Owner+"/"+k.Repo, "/"); ; {
 		all = append(all, facet("repo", name))
 		_, rest, more := strings.Cut(name, "/")
@@ -242,8 +244,10 @@ func remove(ctx context.Context, tx *sql.Tx, uuid string) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
-	if err == nil {
-		_, err = tx.ExecContext(ctx, `DELETE FROM texts WHERE rowid=?`, id)
+	for _, q := range []string{`DELETE FROM texts WHERE rowid=?`, `DELETE FROM vectors WHERE id=?`} {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, q, id)
+		}
 	}
 	return err
 }

@@ -15,6 +15,17 @@ CREATE TABLE runs (
     uuid TEXT NOT NULL UNIQUE
 );
 
+-- What a model for embeddings made of the titles and requests of runs, by their ids: a byte for each
+-- number, in proportion to the largest. Empty is one that has none. search_meta names the model.
+CREATE TABLE vectors (
+    place TEXT NOT NULL,
+    id INTEGER NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (place, id)
+) WITHOUT ROWID;
+
+CREATE INDEX vectors_id ON vectors (id);
+
 CREATE TABLE search_meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -28,4 +39,4 @@ INSERT INTO texts (texts, rank) VALUES ('hashsize', 8388608);
 
 CREATE VIRTUAL TABLE terms USING fts5vocab(texts, 'row');
 
-INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1), (1, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1), (1, 1), (2, 1);

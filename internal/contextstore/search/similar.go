@@ -20,6 +20,7 @@ import (
 // Like is what runs are compared with.
 type Like struct {
 	Key   task.Key // runs on other tasks of its repository are compared
+	UUID  string   // of the run that is compared; "" for one that has not begun
 	Title string
 	Body  string
 }
@@ -27,12 +28,17 @@ type Like struct {
 // Match is a run that is like another.
 type Match struct {
 	View contextstore.View
-	// Score is the share of what is told by the words of the one that the other has too, 0 to 1.
+	// Score is the share of what is told by the words of the one that the other has too, 0 to 1; with a model for
+	// embeddings two thirds of it and one of how near they are.
 	Score float64
 }
 
-// Threshold is the Score from which on a run is called similar: see decision 081.
-const Threshold = 0.175
+// Threshold is the Score from which on a run is called similar: see decision 081. Of one that has a vector it is
+// NearThreshold: see decision 086.
+const (
+	Threshold     = 0.175
+	NearThreshold = 0.2
+)
 
 // What is compared: of the request so many bytes, of its terms the first so many, and so many runs
 // that hold most of those terms that tell the most.
@@ -44,7 +50,7 @@ const (
 )
 
 // Similar returns runs on other tasks of the same repository that ended and are like what is asked for, that the
-// viewer may see: at most n with a Score of Threshold or more, the likest first. Source: store-v2 §10.2.
+// viewer may see: at most n with a Score of Threshold or more, or of NearThreshold, the likest first. Source: store-v2 §10.2.
 func (d *DB) Similar(ctx context.Context, who contextstore.Viewer, l Like, n int) (all []Match, err error) {
 	if _, err := d.file.Check(ctx); err != nil {
 		return nil, err
@@ -54,10 +60,21 @@ func (d *DB) Similar(ctx context.Context, who contextstore.Viewer, l Like, n int
 		return nil, nil
 	}
 	weights, found, err := d.candidates(ctx, l.Key, want)
+	var near nearness
+	if err == nil {
+		var nearest []ref
+		near, nearest, err = d.near(ctx, l)
+		found = append(found, nearest...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("look for similar runs in %s: %w", d.file.Path, err)
 	}
+	seen := map[string]bool{}
 	for _, r := range found {
+		if seen[r.uuid] {
+			continue
+		}
+		seen[r.uuid] = true
 		v, ok := d.see(who, r.uuid)
 		k := v.Metadata.TaskKey
 		if !ok || k == l.Key || k.Source != l.Key.Source || k.Owner != l.Key.Owner || k.Repo != l.Key.Repo {
@@ -67,7 +84,11 @@ func (d *DB) Similar(ctx context.Context, who contextstore.Viewer, l Like, n int
 		if err != nil {
 			return nil, err
 		}
-		if score := share(weights, want, termsOf(o.Title, o.Body)); score >= Threshold {
+		score, least := share(weights, want, termsOf(o.Title, o.Body)), Threshold
+		if by, ok := near[r.id]; ok {
+			score, least = (2*score+by)/3, NearThreshold
+		}
+		if score >= least {
 			all = append(all, Match{v, score})
 		}
 	}
@@ -80,7 +101,7 @@ func (d *DB) Similar(ctx context.Context, who contextstore.Viewer, l Like, n int
 // LikeOf is a run as others are compared with it: its title and what it was asked; of one whose
 // messages were removed its summary.
 func LikeOf(v contextstore.View) (l Like, err error) {
-	l = Like{Key: v.Metadata.TaskKey, Title: v.Metadata.Title}
+	l = Like{Key: v.Metadata.TaskKey, UUID: v.Metadata.UUID, Title: v.Metadata.Title}
 	err = conversation(v, func(p Part, _ int64, text string) bool {
 		if p == Request {
 			l.Body = text
@@ -148,7 +169,7 @@ func (d *DB) candidates(ctx context.Context, k task.Key, terms []string) (weight
 		}
 		slices.SortStableFunc(telling, func(a, b string) int { return cmp.Compare(weights[b], weights[a]) })
 		telling = telling[:min(len(telling), tellingTerms)]
-		match := `facet : ` + facet("place", k.Source+" "+k.Owner+" "+k.Repo) + ` AND {title request summary} : ("` + strings.Join(telling, `" OR "`) + `")`
+		match := `facet : ` + placeOf(k) + ` AND {title request summary} : ("` + strings.Join(telling, `" OR "`) + `")`
 		found, err = refs(ctx, h.R, `SELECT runs.id, runs.uuid FROM (SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY bm25(texts, 0, 6, 2, 1) LIMIT ?) AS found
 			JOIN runs ON runs.id = found.rowid`, match, candidates)
 		return err

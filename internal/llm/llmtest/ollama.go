@@ -36,7 +36,8 @@ type OllamaCall struct {
 // for something else, fails the test. Its methods are safe for concurrent use,
 // also from its Handler.
 type Ollama struct {
-	URL string // without a path
+	URL   string                 // without a path
+	Embed func(string) []float32 // makes embeddings; set before the first call for one
 
 	handler Handler
 	http    *httptest.Server
@@ -201,6 +202,8 @@ func (o *Ollama) serve(w http.ResponseWriter, hr *http.Request) {
 		err = o.show(w, body)
 	case "POST /api/chat":
 		err = o.chat(w, hr, body)
+	case "POST /api/embed":
+		err = o.embed(w, body)
 	default:
 		err = fmt.Errorf("%s %s", hr.Method, hr.URL.Path)
 	}

@@ -93,12 +93,15 @@ type Server struct {
 	// halves; set before the first request.
 	OllamaVersion string
 
-	handler Handler
-	http    *httptest.Server
-	closed  chan struct{}
-	mu      sync.Mutex
-	seen    []Request
-	finals  finals
+	Embed func(string) []float32 // makes embeddings; nil serves none; set before the first request
+
+	handler  Handler
+	http     *httptest.Server
+	closed   chan struct{}
+	mu       sync.Mutex
+	seen     []Request
+	embedded []string
+	finals   finals
 
 	progress Progress
 }
@@ -157,6 +160,10 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	body, err := io.ReadAll(hr.Body)
 	if err != nil {
 		return // the client left
+	}
+	if s.Embed != nil && strings.HasSuffix(hr.URL.Path, "/embeddings") {
+		s.embeddings(w, body)
+		return
 	}
 	f := formatOf(hr.URL.Path)
 	r, err := f.parse(body)
