@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/fsck"
+	"toritsugi/internal/contextstore/index"
 	"toritsugi/internal/contextstore/search"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/disk/disktest"
@@ -72,6 +74,7 @@ type year struct {
 	prose  *prose
 	rules  string // system prompt
 	search *search.DB
+	house  *sql.DB // house.db, without syncs
 
 	runs  []yearRun // that ended, in that order
 	gone  int       // so many of them are too old
@@ -133,6 +136,9 @@ func newYear(t *testing.T, size yearSize) *year {
 	y.search, err = search.Open(t.Context(), s.searchOptions(s.store.BaseDir))
 	y.must(err)
 	t.Cleanup(func() { _ = y.search.Close() })
+	y.house, err = sql.Open("sqlite", "file:"+filepath.Join(s.store.BaseDir, contextstore.HouseDBFile)+"?_pragma=busy_timeout(10000)&_pragma=synchronous(OFF)&_txlock=immediate")
+	y.must(err)
+	t.Cleanup(func() { _ = y.house.Close() })
 	return y
 }
 
@@ -197,9 +203,9 @@ func (y *year) day(n int) {
 		y.must(y.work(c, word, y.prose.size(14, 0.8, 2, 183)))
 		y.clock.pass(time.Second)
 		r := yearRun{uuid: c.UUID(), word: word, key: key, ended: y.clock.now(), kept: len(y.runs)%(y.size.runs/10) == 3}
-		o := y.end(word)
+		o := y.outcome(word)
 		r.status = o.Status
-		y.must(c.Transition(y.t.Context(), o))
+		y.must(y.end(c, o))
 		if r.kept {
 			_, err := y.store.Keep(y.t.Context(), r.uuid, "keeper", false)
 			y.must(err)
@@ -213,13 +219,14 @@ func (y *year) day(n int) {
 // night does the work of a night, as tori maintain does, and looks at what it did.
 func (y *year) night(i int) {
 	y.inherits()
-	list := y.listed(y.store.BaseDir) // the backup comes first
-	began, wrote := time.Now(), y.fs.Counts().Bytes
 	n := &night{system: y.system, all: true}
-	steps := n.steps()
-	if i%y.size.backups > 0 && i < y.size.nights-y.cfg.Backup.Generations {
+	steps, list := n.steps(), ""
+	if i%y.size.backups == 0 || i >= y.size.nights-y.cfg.Backup.Generations {
+		list = y.listed(y.store.BaseDir) // the backup comes first
+	} else {
 		steps = slices.DeleteFunc(steps, func(s step) bool { return s.name == "backup" })
 	}
+	began, wrote := time.Now(), y.fs.Counts().Bytes
 	y.must(n.do(y.t.Context(), steps, true, func(s NightStep) {
 		if s.Err != nil {
 			y.t.Fatalf("night %d, %s: %v", i, s.Name, s.Err)
@@ -451,7 +458,7 @@ func du(path string) (n int64) {
 func (y *year) closeMonth(number int) yearMonth {
 	m := y.month
 	base := y.store.BaseDir
-	m.disk = map[string]int64{"base": du(base), "completed": du(filepath.Join(base, contextstore.DirCompleted)), "search.db": du(filepath.Join(base, search.File)), "tasks.db": du(filepath.Join(base, "tasks.db")), "backups": du(y.place)}
+	m.disk = map[string]int64{"base": du(base), "completed": du(filepath.Join(base, contextstore.DirCompleted)), "search.db": du(filepath.Join(base, search.File)), "tasks.db": du(filepath.Join(base, index.File)), "house.db": du(filepath.Join(base, contextstore.HouseDBFile)), "backups": du(y.place)}
 	entries, err := os.ReadDir(filepath.Join(base, contextstore.DirCompleted))
 	y.must(err)
 	m.live, m.rss = len(entries), peakMemory()
@@ -466,9 +473,9 @@ func (y *year) closeMonth(number int) yearMonth {
 		steps += fmt.Sprintf(" %s %v", name, took.Round(time.Millisecond))
 	}
 	const mb = 1e6
-	y.t.Logf("month %2d: %d runs (%.1f ms each), %d there; a night with a backup %v, all nights write %.1f MB; disk %.0f MB (completed %.0f, search.db %.0f, tasks.db %.0f), backups %.0f MB; peak memory %d MiB\n   %s",
+	y.t.Logf("month %2d: %d runs (%.1f ms each), %d there; a night with a backup %v, all nights write %.1f MB; disk %.0f MB (completed %.0f, search.db %.0f, tasks.db %.0f, house.db %.0f), backups %.0f MB; peak memory %d MiB\n   %s",
 		number, m.runs, float64((m.took["runs"]/time.Duration(max(m.runs, 1))).Microseconds())/1000, m.live, total.Round(time.Millisecond), float64(m.wrote)/mb,
-		float64(m.disk["base"])/mb, float64(m.disk["completed"])/mb, float64(m.disk["search.db"])/mb, float64(m.disk["tasks.db"])/mb, float64(m.disk["backups"])/mb, m.rss>>20, steps)
+		float64(m.disk["base"])/mb, float64(m.disk["completed"])/mb, float64(m.disk["search.db"])/mb, float64(m.disk["tasks.db"])/mb, float64(m.disk["house.db"])/mb, float64(m.disk["backups"])/mb, m.rss>>20, steps)
 	y.month = yearMonth{took: map[string]time.Duration{}}
 	return m
 }
@@ -528,7 +535,7 @@ func (y *year) bounds(peak int64, steady []yearMonth) {
 		return // a month of a few runs is not like another
 	}
 	first, last := steady[0], steady[len(steady)-1]
-	for name, most := range map[string]float64{"base": 1.2, "completed": 1.2, "search.db": 1.5, "tasks.db": 1.5, "backups": 1.2} {
+	for name, most := range map[string]float64{"base": 1.2, "completed": 1.2, "search.db": 1.5, "tasks.db": 1.5, "house.db": 1.5, "backups": 1.2} {
 		if now, then := last.disk[name], first.disk[name]; float64(now) > float64(then)*most {
 			y.t.Errorf("%s grew from %d to %d bytes", name, then, now)
 		}
@@ -540,7 +547,7 @@ func (y *year) bounds(peak int64, steady []yearMonth) {
 
 // leftBehind looks for what no run and no backup needs.
 func (y *year) leftBehind() {
-	y.must(errors.Join(y.search.Close(), y.store.Close()))
+	y.must(errors.Join(y.house.Close(), y.search.Close(), y.store.Close()))
 	names, err := os.ReadDir(y.store.BaseDir)
 	y.must(err)
 	for _, e := range names {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -192,8 +193,8 @@ func (y *year) plan(c *contextstore.Context, word string) error {
 	return h.Close()
 }
 
-// end is how a run ends: 6 % fail, 4 % are stopped.
-func (y *year) end(word string) task.Outcome {
+// outcome is how a run ends: 6 % fail, 4 % are stopped.
+func (y *year) outcome(word string) task.Outcome {
 	o := task.Outcome{Status: task.Completed, Summary: word + ": " + y.prose.words(y.prose.size(90, 0.5, 20, 400))}
 	switch n := y.prose.rnd.IntN(100); {
 	case n < 6:
@@ -202,4 +203,26 @@ func (y *year) end(word string) task.Outcome {
 		o.Status, o.Reason = task.Stopped, "somebody stopped it"
 	}
 	return o
+}
+
+// end ends a run with what the world is to see of it, which was delivered: that stands in house.db
+// before the end, as this is how many ends need no sync each.
+func (y *year) end(c *contextstore.Context, o task.Outcome) error {
+	var effects []contextstore.Effect
+	tx, err := y.house.BeginTx(y.t.Context(), nil)
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"push", "pull_request", "comment"} {
+		e := contextstore.Effect{Key: c.UUID() + "/" + kind, Kind: kind, Data: json.RawMessage(`{"branch":"tori/` + c.Metadata().TaskKey.ID + `"}`)}
+		effects = append(effects, e)
+		_, xerr := tx.ExecContext(y.t.Context(), `INSERT INTO outbox_acks (key, uuid, kind, acked_at, result) VALUES (?,?,?,?,?)`, e.Key, c.UUID(), kind,
+			contextstore.Time{Time: y.clock.now()}.String(), "https://github.example/"+c.Metadata().TaskKey.Owner+"/"+c.Metadata().TaskKey.Repo+"/pull/"+c.Metadata().TaskKey.ID)
+		err = errors.Join(err, xerr)
+	}
+	_, xerr := tx.ExecContext(y.t.Context(), `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,'act','{"actor":"hanako"}',?)`, c.UUID(), contextstore.Time{Time: y.clock.now()}.String())
+	if err = errors.Join(err, xerr, tx.Commit()); err != nil {
+		return err
+	}
+	return c.Transition(y.t.Context(), o, effects...)
 }
