@@ -525,7 +525,7 @@ func TestYear(t *testing.T) {
 	y.leftBehind()
 }
 
-// bounds holds the disk against the 5 GB a month of 001 §12.4, and the last month against the first
+// bounds holds the disk against the 5 GB a month of store-v2 §12.4, and the last month against the first
 // one in which as much goes as comes: nothing grows with what there was.
 func (y *year) bounds(peak int64, steady []yearMonth) {
 	if most := 64<<20 + int64(5e9)*int64(y.size.runs)/50_000; peak > min(most, 5e9) {
