@@ -75,19 +75,18 @@ func (c *notes) Note(ctx context.Context, id string) (forge.Comment, error) {
 
 func (c *notes) Add(ctx context.Context, text string) (forge.Comment, error) {
 	var n gitlab.Note
-	_, err := c.d.send(ctx, http.MethodPost, c.at+"/notes", map[string]string{"body": text}, &n)
+	err := c.d.send(ctx, http.MethodPost, c.at+"/notes", map[string]string{"body": text}, &n)
 	return c.comment(&n), err
 }
 
 func (c *notes) Edit(ctx context.Context, id, text string) (forge.Comment, error) {
 	var n gitlab.Note
-	_, err := c.d.send(ctx, http.MethodPut, c.note(id), map[string]string{"body": text}, &n)
+	err := c.d.send(ctx, http.MethodPut, c.note(id), map[string]string{"body": text}, &n)
 	return c.comment(&n), err
 }
 
 func (c *notes) Delete(ctx context.Context, id string) error {
-	_, err := c.d.send(ctx, http.MethodDelete, c.note(id), nil, nil)
-	return err
+	return c.d.send(ctx, http.MethodDelete, c.note(id), nil, nil)
 }
 
 var _ rest.Notes = (*notes)(nil)

@@ -88,7 +88,7 @@ func (x *proposals) Whole(ctx context.Context, i forge.Item) (forge.Item, error)
 
 func (x *proposals) send(ctx context.Context, method, at string, body map[string]string) (forge.Item, error) {
 	var g gitlab.MergeRequest
-	if _, err := x.d.send(ctx, method, at, body, &g); err != nil {
+	if err := x.d.send(ctx, method, at, body, &g); err != nil {
 		return forge.Item{}, err
 	}
 	return x.d.whole(ctx, x.r, &g)
@@ -114,8 +114,7 @@ func (f *Forge) Ready(ctx context.Context, k task.Key) error {
 	if err != nil || !g.Draft {
 		return err
 	}
-	_, err = d.send(ctx, http.MethodPut, at, map[string]string{"title": undraft(g.Title)}, nil)
-	return err
+	return d.send(ctx, http.MethodPut, at, map[string]string{"title": undraft(g.Title)}, nil)
 }
 
 // Withdraw implements forge.CodeHost.
@@ -124,8 +123,7 @@ func (f *Forge) Withdraw(ctx context.Context, k task.Key) error {
 	if err != nil || g.State != "opened" {
 		return err
 	}
-	_, err = d.send(ctx, http.MethodPut, at, map[string]string{"state_event": "close"}, nil)
-	return err
+	return d.send(ctx, http.MethodPut, at, map[string]string{"state_event": "close"}, nil)
 }
 
 // RequestReview implements forge.CodeHost. Who reviews already stays; a GitLab without a
@@ -159,6 +157,5 @@ func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person
 	if len(ids) == asked {
 		return nil
 	}
-	_, err = d.send(ctx, http.MethodPut, at, map[string]any{"reviewer_ids": ids}, nil)
-	return err
+	return d.send(ctx, http.MethodPut, at, map[string]any{"reviewer_ids": ids}, nil)
 }
