@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -181,41 +182,57 @@ const (
 	mostPages = 10_000
 )
 
+// paged is a query for a page.
+func paged(q url.Values, n int) url.Values {
+	p := query("page", strconv.Itoa(n), "limit", strconv.Itoa(perPage))
+	for k, v := range q {
+		p[k] = v
+	}
+	return p
+}
+
+// present leaves out what a broken answer has for nothing.
+func present[T any](all []*T) []*T {
+	return slices.DeleteFunc(all, func(e *T) bool { return e == nil })
+}
+
 // eachPage reads a list page by page; use returns how many elements a page had. The server
-// may give fewer on a page than asked for, and says how many there are.
+// may give fewer on a page than asked for, and says how many there are. What leaves a list
+// meanwhile moves the rest up: then it is an error of kind Conflict.
 func eachPage[T any](ctx context.Context, d *call, path string, q url.Values, use func(*T) int) error {
-	seen := 0
+	seen, length := 0, 0
 	for n := 1; n <= mostPages; n++ {
-		p := query("page", strconv.Itoa(n), "limit", strconv.Itoa(perPage))
-		for k, v := range q {
-			p[k] = v
-		}
 		var v T
-		h, err := d.get(ctx, path, p, &v)
+		h, err := d.get(ctx, path, paged(q, n), &v)
 		if err != nil {
 			return err
 		}
 		got := use(&v)
 		seen += got
-		if total, err := strconv.Atoi(h.Get("X-Total-Count")); got == 0 || err == nil && seen >= total {
+		total, err := strconv.Atoi(h.Get("X-Total-Count"))
+		if err == nil && total < length {
+			return d.Failed(forge.Conflict, 0, i18n.E("gitea.said_shorter"), i18n.E("rest.advice_conflict"), nil)
+		}
+		if length = total; got == 0 || err == nil && seen >= total {
 			return nil
 		}
 	}
 	return nil
 }
 
-// pages reads a whole list.
+// pages reads a whole list, anew where something was taken out of it meanwhile.
 func pages[T any](ctx context.Context, d *call, path string, q url.Values) ([]*T, error) {
-	var all []*T
-	err := eachPage(ctx, d, path, q, func(p *[]*T) int {
-		for _, e := range *p {
-			if e != nil {
-				all = append(all, e)
-			}
+	for try := 1; ; try++ {
+		var all []*T
+		err := eachPage(ctx, d, path, q, func(p *[]*T) int {
+			got := len(*p)
+			all = append(all, present(*p)...)
+			return got
+		})
+		if !forge.Is(err, forge.Conflict) || try == rest.Tries {
+			return all, err
 		}
-		return len(*p)
-	})
-	return all, err
+	}
 }
 
 // absent turns the error of an item into one of kind NotFound where the item is not there:

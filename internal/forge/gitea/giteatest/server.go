@@ -58,6 +58,7 @@ type user struct {
 	sdk.User
 	password string
 	org      bool
+	before   string // a name that was given up
 }
 
 type repo struct {
@@ -310,7 +311,7 @@ func (c *call) admit(r route) (int, any) {
 		if c.repo == nil && x.before == owner+"/"+name && x.role(c.doer) > 0 {
 			to := strings.Replace(c.Request.URL.EscapedPath(), "/repos/"+x.before, "/repos/"+x.FullName, 1)
 			c.header.Set("Location", to+"?"+c.Request.URL.RawQuery)
-			return http.StatusMovedPermanently, failure{http.StatusMovedPermanently, ""}
+			return fail(http.StatusMovedPermanently, "")
 		}
 	}
 	switch role := 0; {
@@ -367,6 +368,7 @@ func (c *call) since() time.Time {
 }
 
 // page is the part of a list that is asked for; the header says how long it is.
+// Without a page it is the first, as of Gitea 1.26.
 func page[T any](c *call, all []T) []T {
 	c.header.Set("X-Total-Count", strconv.Itoa(len(all)))
 	n, _ := strconv.Atoi(c.Request.URL.Query().Get("page"))
