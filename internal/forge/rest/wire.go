@@ -114,10 +114,11 @@ func (w *Wire) Line(next http.RoundTripper, identity string) *Line {
 	return &Line{Wire: w, next: next, identity: identity, limits: &limits{now: w.Now, about: w.SlowDown, primary: map[string]time.Time{}}}
 }
 
-// Client speaks over the line, and follows redirects at its host alone.
+// Client speaks over the line, and follows redirects at its host alone, and none that would
+// make a question of what writes (301 and 302): those are answers.
 func (l *Line) Client() *http.Client {
 	return &http.Client{Transport: l, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) > 5 || r.URL.Host != l.Home.Host {
+		if len(via) > 5 || r.URL.Host != l.Home.Host || r.Method != via[0].Method {
 			return http.ErrUseLastResponse
 		}
 		return nil

@@ -247,6 +247,9 @@ func (c *call) pull(i *issue) *sdk.PullRequest {
 
 func listPulls(c *call) (int, any) {
 	q := c.Request.URL.Query()
+	if q.Get("poster") != "" && c.user(q.Get("poster")) == nil {
+		return fail(400, "user does not exist")
+	}
 	var all []*sdk.PullRequest
 	for _, i := range slices.Backward(c.repo.issues) {
 		if i.pull != nil && (q.Get("poster") == "" || i.Poster.UserName == q.Get("poster")) && (q.Get("state") == "all" || i.State == sdk.StateOpen) {
