@@ -61,6 +61,8 @@ var floors = map[string]float64{
 	"forge":                   2.9,
 	"forge/folder":            3.0,
 	"forge/rest":              3.05,
+	"forge/github":            3.1,
+	"forge/gitea":             3.1,
 	"forge/forgetest":         3.2,
 	"forge/gittest":           3.15,
 	"forge/gitea/giteatest":   3.2,

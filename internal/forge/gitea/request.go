@@ -103,7 +103,7 @@ func (d *call) send(ctx context.Context, method, path string, body, v any) (http
 			return nil, err
 		}
 	}
-	answer, err := io.ReadAll(resp.Body) // within the bound of the line
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, rest.MaxBytes))
 	switch {
 	case err != nil:
 		return nil, d.Explain(ctx, err)

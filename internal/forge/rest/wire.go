@@ -59,8 +59,9 @@ type Wire struct {
 }
 
 const (
-	tries     = 4        // of a request that may be repeated
-	mostBytes = 64 << 20 // of an answer
+	tries = 4 // of a request that may be repeated
+	// MaxBytes bounds an answer.
+	MaxBytes = 64 << 20
 )
 
 // New returns a Wire; nothing is sent yet.
@@ -228,7 +229,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-var errTooLong = fmt.Errorf("the answer has more than %d MiB", mostBytes>>20)
+var errTooLong = fmt.Errorf("the answer has more than %d MiB", MaxBytes>>20)
 
 // attempt sends a request once and reads the whole answer; of one that the
 // server says did not change, the kept one is returned.
@@ -253,12 +254,12 @@ func (l *Line) attempt(req *http.Request) (*http.Response, error) {
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		l.ahead.Store(int64(at.Sub(l.Now())))
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, mostBytes+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBytes+1))
 	_ = resp.Body.Close() // what it held was read
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > mostBytes {
+	if len(body) > MaxBytes {
 		return nil, errTooLong
 	}
 	if err := l.limits.observe(l.Counted(req.URL.Path), resp, body); err != nil {

@@ -241,7 +241,7 @@ func notFound() (int, any) {
 
 // serve answers a request to the API.
 func (s *Server) serve(w http.ResponseWriter, q *http.Request, r route) {
-	body, err := io.ReadAll(q.Body)
+	body, err := io.ReadAll(io.LimitReader(q.Body, 1<<24))
 	if err != nil {
 		return
 	}
