@@ -221,6 +221,23 @@ func TestWritesStayAtTheirHost(t *testing.T) {
 	}
 }
 
+// Where something new is to be found is no other place to write to.
+func TestWhatIsMadeIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := 0
+	f := w.open(over(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPost {
+			made++
+			return reply(201, `{"id":1,"name":"x"}`, "Location", w.url+"/api/v1/labels/1")
+		}
+		return reply(200, "[]", "X-Total-Count", "0")
+	}))
+	if err := f.EnsureLabels(t.Context(), w.repo, []forge.Label{{Name: "x", Color: "00aabb"}}); err != nil || made != 1 {
+		t.Errorf("made %d times, %v", made, err)
+	}
+}
+
 func TestAStrangersToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

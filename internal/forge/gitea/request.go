@@ -92,42 +92,43 @@ func (d *call) send(ctx context.Context, method, path string, body, v any) (http
 			return nil, d.Explain(ctx, err)
 		}
 	}
-	resp, err := d.attempt(ctx, method, d.f.address.api.String()+path, text)
-	if err != nil {
-		return nil, err
-	}
-	if to := d.renamed(resp); to != "" && method != http.MethodGet {
+	a, err := d.attempt(ctx, method, d.f.address.api.String()+path, text)
+	if err == nil && a.renamed != "" && method != http.MethodGet {
 		// The server has written nothing yet, and does not say that it is to be sent again
 		// as it was.
-		if resp, err = d.attempt(ctx, method, to, text); err != nil {
-			return nil, err
-		}
+		a, err = d.attempt(ctx, method, a.renamed, text)
 	}
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, rest.MaxBytes))
 	switch {
 	case err != nil:
 		return nil, d.Explain(ctx, err)
-	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return nil, d.Elsewhere(fmt.Errorf("answer %d", resp.StatusCode))
-	case resp.StatusCode >= 400:
-		return nil, d.answered(resp.StatusCode, answer)
+	case a.status >= 300 && a.status < 400:
+		return nil, d.Elsewhere(fmt.Errorf("answer %d", a.status))
+	case a.status >= 400:
+		return nil, d.answered(a.status, a.body)
 	case v == nil:
-		return resp.Header, nil
+		return a.header, nil
 	}
-	if err := json.Unmarshal(answer, v); err != nil {
+	if err := json.Unmarshal(a.body, v); err != nil {
 		return nil, d.Explain(ctx, err)
 	}
-	return resp.Header, nil
+	return a.header, nil
 }
 
-func (d *call) attempt(ctx context.Context, method, url string, text []byte) (*http.Response, error) {
+type answer struct {
+	status  int
+	header  http.Header
+	body    []byte
+	renamed string // where the repository is by now, at this host; "" where it is where it was
+}
+
+func (d *call) attempt(ctx context.Context, method, url string, text []byte) (*answer, error) {
 	var body io.Reader
 	if text != nil {
 		body = bytes.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
-		return nil, d.Explain(ctx, err)
+		return nil, err
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "toritsugi")
@@ -136,21 +137,15 @@ func (d *call) attempt(ctx context.Context, method, url string, text []byte) (*h
 	}
 	resp, err := d.f.client.Do(req)
 	if err != nil {
-		return nil, d.Explain(ctx, err)
+		return nil, err
 	}
-	return resp, nil // its body is in memory
-}
-
-// renamed is where the repository is that an answer of this host points at, "" for none.
-func (d *call) renamed(resp *http.Response) string {
-	if resp.StatusCode < 300 || resp.StatusCode >= 400 {
-		return ""
+	defer func() { _ = resp.Body.Close() }() // it was read
+	a := &answer{status: resp.StatusCode, header: resp.Header}
+	if to, err := resp.Location(); err == nil && resp.StatusCode >= 300 && resp.StatusCode < 400 && to.Host == d.f.address.api.Host && to.Scheme == d.f.address.api.Scheme {
+		a.renamed = to.String()
 	}
-	to, err := resp.Location()
-	if err != nil || to.Host != d.f.address.api.Host || to.Scheme != d.f.address.api.Scheme {
-		return ""
-	}
-	return to.String()
+	a.body, err = io.ReadAll(io.LimitReader(resp.Body, rest.MaxBytes))
+	return a, err
 }
 
 // answered explains an answer that is an error.

@@ -83,7 +83,6 @@ type issue struct {
 
 type pull struct {
 	head, base, commit string
-	draft              bool
 	reviewers          []*user
 	reviews            []*review
 }
@@ -224,7 +223,7 @@ type call struct {
 	repo   *repo
 	issue  *issue
 	body   []byte
-	header http.Header
+	header http.Header // of the answer
 }
 
 // failure is an answer that says what went wrong.
@@ -283,13 +282,13 @@ func (c *call) admit(r route) (int, any) {
 		if c.doer = c.user(name); c.doer == nil || c.doer.password != password {
 			return fail(http.StatusUnauthorized, "invalid username, password or token")
 		}
-	} else if given := c.Request.Header.Get("Authorization"); given != "" {
+	} else if given := c.Header.Get("Authorization"); given != "" {
 		_, t, _ := strings.Cut(given, " ")
 		if c.doer = c.tokens[t]; c.doer == nil {
 			return fail(http.StatusUnauthorized, "invalid username, password or token")
 		}
 	}
-	if as := c.Request.Header.Get("Sudo"); as != "" {
+	if as := c.Header.Get("Sudo"); as != "" {
 		if c.doer == nil || !c.doer.IsAdmin || c.user(as) == nil {
 			return fail(http.StatusForbidden, "Only administrators allowed to sudo.")
 		}
@@ -314,15 +313,13 @@ func (c *call) admit(r route) (int, any) {
 			return fail(http.StatusMovedPermanently, "")
 		}
 	}
-	switch role := 0; {
+	switch {
 	case c.repo == nil || c.repo.role(c.doer) == 0:
 		return notFound()
 	case c.Method != http.MethodGet && c.doer == nil:
 		return fail(http.StatusUnauthorized, "token is required")
-	default:
-		if role = c.repo.role(c.doer); role < r.needs {
-			return fail(http.StatusForbidden, "user should have a permission to write to a repo")
-		}
+	case c.repo.role(c.doer) < r.needs:
+		return fail(http.StatusForbidden, "user should have a permission to write to a repo")
 	}
 	if c.Method != http.MethodGet && c.repo.Archived && c.Method != http.MethodPatch {
 		return fail(http.StatusLocked, c.repo.FullName+" is archived")
