@@ -628,6 +628,13 @@ func TestProposals(t *testing.T) {
 	if body := w.p.Body(at); !strings.HasPrefix(body, "another text") || !strings.HasSuffix(body, "Reviewed with eve.") || w.p.Title(at) != "Draft: Mend more" {
 		t.Errorf("%q", body)
 	}
+	w.p.Commit("long", "a.txt", "2")
+	for range 2 {
+		long, err := f.Propose(bg, acme, forge.Proposal{Head: "long", Base: "main", Title: strings.Repeat("長", 300), Body: "x", Marker: "long", Draft: true})
+		if err != nil || !strings.HasSuffix(long.Title, "長…") {
+			t.Errorf("%q, %v", long.Title, err)
+		}
+	}
 	must(t, f.RequestReview(bg, i.Key, []forge.Person{ken}))
 	must(t, f.RequestReview(bg, i.Key, []forge.Person{out, eve}))
 	if got := w.p.Reviewers(at); !slices.Equal(got, []string{"ken", "eve"}) {

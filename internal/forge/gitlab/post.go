@@ -35,7 +35,7 @@ var quickAction = lazyregexp.New(`(?m)^/([A-Za-z])`)
 // space before it changes nothing for readers. Source: GitLab,
 // lib/gitlab/quick_actions/extractor.rb.
 func harmless(text string) string {
-	text = strings.ReplaceAll(text, "\r", "")
+	text = strings.TrimLeft(strings.ReplaceAll(text, "\r", ""), " \t\n")
 	if quickAction().MatchString(text) && strings.HasPrefix(text, "/") {
 		text = `\` + text // a space at the very beginning may be stripped
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 
@@ -19,7 +20,7 @@ func (f *Forge) Propose(ctx context.Context, r forge.Repo, p forge.Proposal) (fo
 	if err != nil {
 		return forge.Item{}, err
 	}
-	p.Body = harmless(p.Body)
+	p.Title, p.Body = short(p.Title), harmless(p.Body)
 	return f.posts.Propose(ctx, &d.Call, r, &proposals{f: f, d: d, r: r}, p)
 }
 
@@ -48,6 +49,18 @@ func (x *proposals) Ours(ctx context.Context, branch string) ([]forge.Item, erro
 }
 
 const draft = "Draft: "
+
+// mostTitle is how long a title may be, characters. Source: GitLab, the model Issuable.
+const mostTitle = 255
+
+// short is a title that a merge request may have, as a draft, too.
+func short(title string) string {
+	r := []rune(title)
+	if most := mostTitle - len(draft); len(r) > most {
+		return strings.TrimSpace(string(r[:most-1])) + "…"
+	}
+	return title
+}
 
 // Open implements rest.Pulls. GitLab opens merge requests of branches that are not there,
 // too: it is looked before.

@@ -305,6 +305,9 @@ func mergeOpen(c *call) (int, any) {
 		}
 	}
 	title, _ := c.text("title")
+	if len([]rune(title)) > 255 {
+		return http.StatusBadRequest, object{"message": object{"title": []string{"is too long (maximum is 255 characters)"}}}
+	}
 	i := c.p.open(merges, c.user, title, "")
 	body, _ := c.text("description")
 	i.body = quickActions(i, body)
