@@ -167,7 +167,8 @@ func (w *world) open(change func(*Options)) *Forge {
 // Person takes an account that is there; the roles that Gitea has not are the next one above.
 func (w *world) Person(login string, p forge.Permission) forge.Person {
 	var u sdk.User
-	if w.do("", "GET", "users/"+login, nil, &u, 404) == 404 {
+	// A name that was given up leads to the new one.
+	if w.do("", "GET", "users/"+login, nil, &u, 404) == 404 || u.UserName != login {
 		o := map[string]any{"username": login, "email": login + "@people.example", "password": password, "must_change_password": false}
 		if w.do("", "POST", "admin/users", o, &u, 422) == 422 { // another test was faster
 			w.do("", "GET", "users/"+login, nil, &u)
