@@ -93,7 +93,13 @@ func (r *Repository) seal(piece []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	z := gzip.NewWriter(w)
+	z, ok := r.zips.Get().(*gzip.Writer) // a new one takes 800 KiB
+	if ok {
+		z.Reset(w)
+	} else {
+		z = gzip.NewWriter(w)
+	}
+	defer r.zips.Put(z)
 	_, err := z.Write(piece)
 	err = errors.Join(err, z.Close(), w.Close())
 	return b.Bytes(), err
