@@ -156,7 +156,7 @@ func (x *restorer) hasRoom(dir string) error {
 		return nil // it is found out by writing
 	}
 	if free < uint64(x.g.Bytes)+reserve { //nolint:gosec // it is not negative
-		return i18n.E("backup.no_room", dir, free>>20, (x.g.Bytes+reserve)>>20)
+		return i18n.E("backup.no_room", dir, i18n.Bytes(int64(min(free, 1<<62))), i18n.Bytes(x.g.Bytes+reserve))
 	}
 	return nil
 }

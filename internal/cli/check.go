@@ -95,7 +95,7 @@ func (c *console) progress() (tell func(fsck.Progress), done func()) {
 	tell = func(p fsck.Progress) {
 		if time.Since(last) >= time.Second {
 			last, told = time.Now(), true
-			_, _ = fmt.Fprintf(f, "\r\x1b[K%s", c.lang.T("check.progress", p.Contexts, p.Bytes>>20))
+			_, _ = fmt.Fprintf(f, "\r\x1b[K%s", c.lang.T("check.progress", p.Contexts, i18n.Bytes(p.Bytes)))
 		}
 	}
 	return tell, func() {

@@ -59,8 +59,8 @@ func backupTexts() map[string]text {
 			"%s とのやり取りに失敗しました（%s: %v）。サーバー、認証情報、権限を確かめてからやり直してください。書き込み済みの分は再利用されます",
 		},
 		"backup.no_room": {
-			"%s has %d MiB free, the restore needs %d MiB: make room, or restore elsewhere with --to",
-			"%s の空きは %d MiB で、復元には %d MiB 必要です。空きを作るか、--to で別の場所に復元してください",
+			"%s has %s free, the restore needs %s: make room, or restore elsewhere with --to",
+			"%s の空きは %s で、復元には %s 必要です。空きを作るか、--to で別の場所に復元してください",
 		},
 		"backup.not_empty": {
 			"%s is in use already (%s): nothing was restored. Restore elsewhere with --to DIR, or only one run with --task UUID, or move what is there aside with --force",

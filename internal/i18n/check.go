@@ -84,7 +84,7 @@ func checkTexts() map[string]text {
 		"check.clean":     {"%d contexts checked, %d in use: no damage", "コンテキスト %d 件を検査しました（使用中 %d 件）。損傷はありません"},
 		"check.summary":   {"%d contexts checked, %d in use: %d found, %d mended, %d left", "コンテキスト %d 件を検査しました（使用中 %d 件）。検出 %d 件、修復 %d 件、残り %d 件"},
 		"check.unknown":   {"%d contexts of a newer format were not checked", "新しい形式のコンテキスト %d 件は検査していません"},
-		"check.progress":  {"%d contexts, %d MiB", "%d 件、%d MiB"},
+		"check.progress":  {"%d contexts, %s", "%d 件、%s"},
 		"check.not_admin": {"only the owner of %s, root and the users of access.admins may do this; you are %q", "この操作ができるのは %s の所有者、root、access.admins のユーザーだけです（あなたは %q です）"},
 
 		"reindex.in_use":     {"%s is in use by another process (%v): stop it, then run tori reindex again", "%s は別のプロセスが使用中です（%v）。そのプロセスを止めてから tori reindex をやり直してください"},
