@@ -570,6 +570,38 @@ func TestRestoreOneRun(t *testing.T) {
 	same(t, "elsewhere", listing(t, elsewhere), slices.DeleteFunc(want, func(s string) bool { return !strings.HasPrefix(s, id) }))
 }
 
+// A history of planning that cannot be read is told, and what the generation before has of the run stays.
+func TestPlansUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, damage := range []func(path string) error{
+		func(path string) error { return os.Mkdir(path, 0o700) },
+		func(path string) error { return os.Symlink(path, path) },
+		func(path string) error { // the directory is none
+			return errors.Join(os.Remove(filepath.Dir(path)), os.WriteFile(filepath.Dir(path), nil, 0o600))
+		},
+	} {
+		h := newHouse(t, 1)
+		id := h.run(task.Completed)
+		plans := filepath.Join(t.TempDir(), "plans")
+		path := filepath.Join(plans, id+".jsonl")
+		must(t, os.Mkdir(plans, 0o700))
+		must(t, os.WriteFile(path, []byte("{}\n"), 0o600))
+		r := repo(t, Options{Place: t.TempDir()})
+		h.backup(r, Source{Plans: plans})
+		must(t, os.Remove(path))
+		must(t, damage(path))
+		rep, err := r.Make(t.Context(), Source{Base: h.base, Plans: plans})
+		if err != nil || rep.Manifest.Failed == 0 || rep.Failed == nil || rep.Runs != 2 {
+			t.Errorf("%+v, %v, %v", rep.Manifest, rep.Failed, err)
+		}
+		dir := t.TempDir()
+		restore(t, r, 0, Target{Dir: dir})
+		if !exists(filepath.Join(dir, "completed", id, "planning", id+".jsonl")) {
+			t.Error("the history is gone")
+		}
+	}
+}
+
 // Histories of planning that lie elsewhere are copied with their runs, and come back to where the
 // settings have them.
 func TestPlansElsewhere(t *testing.T) {

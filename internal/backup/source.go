@@ -76,9 +76,18 @@ func (m *maker) parts(dir string) (all []part, err error) {
 	}
 	for _, end := range []string{".jsonl", ".jsonl.gz"} {
 		name := filepath.Base(dir) + end
-		if info, err := os.Lstat(filepath.Join(m.Plans, name)); err == nil && info.Mode().IsRegular() {
-			all = append(all, part{plansDir + "/" + name, filepath.Join(m.Plans, name), info})
+		path := filepath.Join(m.Plans, name)
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
+		if err == nil && !info.Mode().IsRegular() {
+			err = &fs.PathError{Op: "read", Path: path, Err: disk.ErrNotPlain}
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part{plansDir + "/" + name, path, info})
 	}
 	return all, nil
 }

@@ -40,7 +40,7 @@ func (k checkCmd) Run(c *console) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	progress, done := c.progress()
-	r, err := ops.Check(ctx, c.out, base, ops.CheckOptions{Repair: k.Repair, JSON: k.JSON, Lang: c.lang, Viewer: who, Progress: progress})
+	r, err := ops.Check(ctx, c.out, base, ops.CheckOptions{Repair: k.Repair, JSON: k.JSON, Lang: c.lang, Viewer: who, Progress: progress, Plans: k.plans(c, base)})
 	done()
 	if who.Admin {
 		action := "check"
