@@ -648,12 +648,15 @@ func TestTest(t *testing.T) {
 	h := newHouse(t, 3)
 	r := repo(t, Options{Place: t.TempDir()})
 	rep := h.backup(r, Source{})
-	done, err := r.Test(t.Context(), rep.Generation, h.base, nil)
+	done, err := r.Test(t.Context(), rep.Generation, h.base, 0, nil)
 	if err != nil || done.Runs != 3 || done.Check.Left > 0 || done.Check.Contexts != 3 || exists(filepath.Join(h.base, testDir)) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	must(t, os.WriteFile(filepath.Join(r.Place(), objectName(rep.Lists[shardOf("completed/"+filepath.Base(first0(t, filepath.Join(h.base, "completed"))))][0].Object)), nil, 0o600))
-	if _, err := r.Test(t.Context(), rep.Generation, h.base, nil); !IsDamage(err) || exists(filepath.Join(h.base, testDir)) {
+	if done, err := r.Test(t.Context(), rep.Generation, h.base, 1<<62, nil); !errors.Is(err, ErrNoRoom) || done.Runs > 0 || exists(filepath.Join(h.base, testDir)) {
+		t.Errorf("without room: %+v, %v", done, err)
+	}
+	if _, err := r.Test(t.Context(), rep.Generation, h.base, 0, nil); !IsDamage(err) || exists(filepath.Join(h.base, testDir)) {
 		t.Errorf("of a damaged one: %v", err)
 	}
 }
@@ -814,7 +817,7 @@ func TestOtherRecipientsOfWhatCannotBeRead(t *testing.T) {
 	o.Identity = ""
 	r = repo(t, o)
 	must(t, r.Know(h.base))
-	if _, err := r.Test(t.Context(), next.Generation, t.TempDir(), nil); err != nil {
+	if _, err := r.Test(t.Context(), next.Generation, t.TempDir(), 0, nil); err != nil {
 		t.Errorf("with the new key of the base directory: %v", err)
 	}
 }

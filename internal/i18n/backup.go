@@ -75,8 +75,8 @@ func backupTexts() map[string]text {
 			"実行 %s は %s にあり、バックアップとは異なります。何も復元していません。--to DIR で別の場所に復元してください。終了した実行なら --force で脇に移せます",
 		},
 		"backup.not_tested": {
-			"generation %d was restored for a test, and tori check finds %d damages in it: run tori check on the base directory",
-			"世代 %d を試しに復元したところ、tori check で %d 件の損傷が見つかりました。ベースディレクトリーで tori check を実行してください",
+			"generation %d was restored for a test, and tori check finds %d damages in it that were copied with it: %s. What else it holds is whole; run tori check --repair on the base directory, or restore these runs from an older generation",
+			"世代 %d を試しに復元したところ、複写元にあった損傷が tori check で %d 件見つかりました: %s。ほかは正常です。ベースディレクトリーで tori check --repair を実行するか、該当する実行を古い世代から復元してください",
 		},
 		"backup.verify_damage": {
 			"%d generations of %s are damaged: the next backup writes everything anew",
