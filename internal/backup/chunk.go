@@ -154,8 +154,12 @@ func (r *Repository) open(name string, raw []byte, c chunk) ([]byte, error) {
 			return nil, damaged(name, err)
 		}
 	}
-	z, err := gzip.NewReader(in)
-	if err != nil {
+	z, ok := r.unzips.Get().(*gzip.Reader)
+	if !ok {
+		z = new(gzip.Reader)
+	}
+	defer r.unzips.Put(z)
+	if err := z.Reset(in); err != nil {
 		return nil, damaged(name, err)
 	}
 	piece, err := disk.ReadAll(z, name, chunkBytes)
