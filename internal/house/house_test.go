@@ -35,7 +35,7 @@ var floors = map[string]float64{
 	"contextstore/database":   1.95,
 	"contextstore/index":      1.97,
 	"contextstore":            2.0,
-	"contextstore/fsck":       2.05,
+	"contextstore/fsck":       2.06,
 	"contextstore/search":     2.05,
 	"llm":                     2.0,
 	"llm/wire":                2.05,
