@@ -359,18 +359,25 @@ func TestContract(t *testing.T) {
 	contract(t, newWorld)
 }
 
-// TestContractOfARealServer runs the same against a Gitea that scripts/gitea.sh has started:
-// make test-gitea. Time goes by there as it does.
+// TestContractOfARealServer runs the same against a real Gitea.
 func TestContractOfARealServer(t *testing.T) {
+	contract(t, realWorld)
+}
+
+// everywhere runs a test on the fake and on a real server.
+func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Run("fake", func(t *testing.T) { test(t, newWorld(t)) })
+	t.Run("RealServer", func(t *testing.T) { test(t, realWorld(t)) })
+}
+
+// realWorld is a world on the server that scripts/gitea.sh has started, in an organization of
+// its own; make test-gitea does so. Time goes by there as it does.
+func realWorld(t *testing.T) *world {
+	t.Helper()
 	url, admin := os.Getenv("TORI_GITEA"), os.Getenv("TORI_GITEA_TOKEN")
 	if url == "" || admin == "" {
 		t.Skip("TORI_GITEA names no server; make test-gitea starts one")
 	}
-	contract(t, func(t *testing.T) *world { return realWorld(t, url, admin) })
-}
-
-// realWorld is a world on a real server, in an organization of its own.
-func realWorld(t *testing.T, url, admin string) *world {
 	w := &world{
 		t: t, url: strings.TrimRight(url, "/"), admin: admin, pass: time.Sleep, now: time.Now,
 		repo: forge.Repo{Owner: fmt.Sprintf("acme-%d-%d", os.Getpid(), numbers.Add(1)), Name: "app"},
