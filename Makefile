@@ -33,7 +33,7 @@ test-short:
 ## test-gitea: the Gitea member against a real Gitea, which is built at the first time (minutes; a C compiler)
 # Time goes by there as it does: several minutes.
 test-gitea:
-	$(INMEMORY) ./scripts/gitea.sh $(GO) test -count=1 -timeout 40m -run RealServer ./internal/forge/gitea
+	$(INMEMORY) ./scripts/gitea.sh $(GO) test -count=1 -timeout 40m -run 'RealServer|/RealServer' ./internal/forge/gitea
 
 ## eval: every case of tori eval by its answers, those of Go too, which make test leaves out
 eval: setup

@@ -123,7 +123,7 @@ func remarks(lines []*sdk.PullReviewComment) []forge.Comment {
 	for _, g := range lines {
 		c := forge.Comment{
 			ID: rest.CommentID(forge.Line, g.ID), Kind: forge.Line, Author: person(g.Reviewer),
-			Body: g.Body, Created: g.Created.UTC(), Edited: g.Updated.UTC(), URL: g.HTMLURL, Path: g.Path, Line: int(g.LineNum),
+			Body: g.Body, Created: g.Created.UTC(), Edited: g.Updated.UTC(), URL: g.HTMLURL, Path: g.Path, Line: int(g.LineNum), Resolved: g.Resolver != nil,
 		}
 		at := place{g.Path, g.LineNum, g.OldLineNum}
 		if c.ReplyTo = first[at]; c.ReplyTo == "" {

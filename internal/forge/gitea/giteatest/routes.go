@@ -93,7 +93,7 @@ var routes = []route{
 	{"POST " + at + "/issues", 1, createIssue},
 	{"GET " + at + "/issues/{index}", 1, func(c *call) (int, any) { return 200, c.issue.json() }},
 	{"PATCH " + at + "/issues/{index}", 1, editIssue},
-	{"PUT " + at + "/issues/{index}/lock", 2, func(c *call) (int, any) { c.issue.IsLocked = true; return 204, nil }},
+	{"PUT " + at + "/issues/{index}/lock", 3, func(c *call) (int, any) { c.issue.IsLocked = true; return 204, nil }},
 	{"GET " + at + "/issues/{index}/labels", 1, func(c *call) (int, any) { return 200, c.issue.Labels }},
 	{"POST " + at + "/issues/{index}/labels", 2, addLabels},
 	{"DELETE " + at + "/issues/{index}/labels/{id}", 2, removeLabel},

@@ -141,7 +141,8 @@ func New(t T, now func() time.Time) *Server {
 // find is the operation that a request is for, whose names it is given; of several the one with
 // the fewest names in its path.
 func find(q *http.Request) (found route, known bool) {
-	parts := strings.Split(strings.TrimPrefix(q.URL.EscapedPath(), "/git/api/v1"), "/")
+	_, path, _ := strings.Cut(q.URL.EscapedPath(), "/api/v1")
+	parts := strings.Split(path, "/")
 	var values map[string]string
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.pattern, " ")
