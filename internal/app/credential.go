@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/forge/hook"
 )
 
 // mostCredential is the most bytes of a file with a token or a key.
@@ -22,6 +23,11 @@ func (s *system) known() []string {
 	if g := s.cfg.GitHub; g.TokenFile != "" && g.AppID == 0 {
 		if token, err := readCredential(g.TokenFile); err == nil && len(token) > 0 { // openHosts tells of the error
 			all = append(all, string(token))
+		}
+	}
+	for _, source := range hook.Sources() {
+		if secret, err := s.webhookSecret(source); err == nil && secret != "" { // webhooks tells of the error
+			all = append(all, secret)
 		}
 	}
 	return all

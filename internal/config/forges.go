@@ -18,6 +18,9 @@ type GitHub struct {
 	AppInstallationID int      `yaml:"app_installation_id" default:"0" check:"min=0" doc:"Installation of the app; 0 finds that of each repository."`
 	Repositories      []string `yaml:"repositories" check:"repository" doc:"Repositories that work is taken from: owner/name, or owner/* for all that can be seen."`
 
+	WebhookSecret     string `yaml:"webhook_secret" secret:"true" doc:"Secret of the webhooks that GitHub sends to serve.public_url/webhooks/github; none: none are taken."`
+	WebhookSecretFile string `yaml:"webhook_secret_file" doc:"File with that secret, which goes before webhook_secret: what is written there later is used without a restart."`
+
 	WriteSpacingMS int `yaml:"write_spacing_ms" default:"1000" check:"min=0,max=60000" doc:"Least time between two changes at GitHub, in milliseconds: a second is what github.com asks for."`
 
 	BotLabel        string `yaml:"bot_label" default:"coding agent" check:"label" doc:"Label that asks for work on an issue or a pull request."`

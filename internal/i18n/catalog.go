@@ -26,6 +26,7 @@ var catalog = [...]table{
 	{make: doorTexts},
 	{make: folderTexts},
 	{make: githubTexts},
+	{make: hookTexts},
 	{make: hostedTexts},
 	{make: comparedTexts},
 	{make: effectsTexts},

@@ -253,7 +253,7 @@ func TestBounds(t *testing.T) {
 	if err := b.Put(t.Context(), event1("small", "q"), large); !errors.Is(err, ErrTooLarge) || b.Waiting() != 0 {
 		t.Errorf("too large: %v, %d wait", err, b.Waiting())
 	}
-	for _, bad := range []channel.Event{{Channel: "test"}, {ID: "a"}, event1(strings.Repeat("a", maxID+1), ""), event1("a", strings.Repeat("q", maxID+1))} {
+	for _, bad := range []channel.Event{{Channel: "test"}, {ID: "a"}, event1(strings.Repeat("a", MaxID+1), ""), event1("a", strings.Repeat("q", MaxID+1))} {
 		if err := b.Put(t.Context(), bad); err == nil {
 			t.Errorf("%.20q was taken", bad.ID)
 		}

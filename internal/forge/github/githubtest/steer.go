@@ -283,6 +283,7 @@ func (r *Repo) OpenIssue(by, title, body string, labels ...string) int {
 	r.s.t.Helper()
 	defer r.lock()()
 	i := r.r.open(r.s.must(by), title, body)
+	i.changed("opened", i.author, nil)
 	for _, l := range labels {
 		i.putLabel(l, i.author)
 	}
