@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"toritsugi/internal/forge/github/githubtest"
 	"toritsugi/internal/llm/llmtest"
@@ -175,8 +176,10 @@ func TestWebhooksWhileARunGoesOn(t *testing.T) {
 	if len(w.runs()) != 0 {
 		t.Error("a forged delivery began a run")
 	}
+	sent := time.Now()
 	w.send(at, http.StatusOK, good...)
 	<-begun
+	t.Logf("from the webhooks to the first call of a model: %s", time.Since(sent))
 	w.repo.Comment(n, "hanako", "/stop")
 	w.send(at, http.StatusOK, w.commented()...)
 	w.until(d, "it is stopped", func() bool { return w.of(n).Status() == task.Stopped })

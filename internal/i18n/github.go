@@ -37,6 +37,11 @@ func githubTexts() map[string]text {
 			ja: "GitHub に次のリポジトリが見つかりません: %s。名前（owner/name または owner/*）を確認してください。非公開のものは、読む権限のあるトークンか App にしか見えません",
 		},
 
+		"github.advice_app_hook": {
+			en: "The webhook of a GitHub App is set up on the App's own page: the address %s, the same secret, and the events %s",
+			ja: "GitHub App の Webhook は App の設定ページで設定します。アドレス %s、同じシークレット、イベント %s を指定してください",
+		},
+
 		"github.do_self":         {en: "Asking who we are", ja: "自分のアカウントの確認"},
 		"github.do_installation": {en: "Finding the App's installation", ja: "App のインストール先の検索"},
 		"github.do_repository":   {en: "Reading the repository", ja: "リポジトリの読み取り"},
@@ -49,6 +54,8 @@ func githubTexts() map[string]text {
 		"github.do_events":       {en: "Reading the history of #%v", ja: "#%v の履歴の読み取り"},
 		"github.do_permission":   {en: "Asking for the permission of %s", ja: "%s の権限の確認"},
 		"github.do_labels":       {en: "Creating labels", ja: "ラベルの作成"},
+		"github.do_read_labels":  {en: "Reading the labels", ja: "ラベルの読み取り"},
+		"github.do_hook":         {en: "Looking at the webhook", ja: "Webhook の確認"},
 		"github.do_set_labels":   {en: "Changing the labels of #%v", ja: "#%v のラベルの変更"},
 		"github.do_post":         {en: "Commenting on #%v", ja: "#%v へのコメント"},
 		"github.do_person":       {en: "Looking for the account %s", ja: "アカウント %s の確認"},

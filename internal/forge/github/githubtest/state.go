@@ -35,6 +35,7 @@ type token struct {
 	install *installation
 	expires time.Time // zero: never
 	revoked bool
+	scopes  *string // of a classic token, as it is shown
 	used    int
 	reset   time.Time
 }

@@ -100,6 +100,13 @@ func (s *Server) Token(login string) string {
 	return secret
 }
 
+// Scope makes a token a classic one whose scopes are shown: "repo, workflow". They do not limit it.
+func (s *Server) Scope(secret, scopes string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens[secret].scopes = &scopes
+}
+
 // Revoke makes a token of any kind worthless.
 func (s *Server) Revoke(secret string) {
 	s.mu.Lock()
