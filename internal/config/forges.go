@@ -81,7 +81,7 @@ type Serve struct {
 	Listen string   `yaml:"listen" default:"127.0.0.1:8420" check:"listen" doc:"Address of /healthz, /readyz and /metrics; empty for none."`
 	Hosts  []string `yaml:"hosts" check:"host" doc:"Names that it answers to, besides addresses, localhost and the names in listen and public_url."`
 
-	PublicURL string `yaml:"public_url" check:"url,optional" doc:"Address at which others reach listen, such as https://tori.example.com of a proxy that ends TLS: for webhooks of channels, and links to diffs. Empty: none."`
+	PublicURL string `yaml:"public_url" check:"url,optional" doc:"Address at which others reach listen, such as https://tori.example.com of a proxy that ends TLS: for webhooks of channels and forges, and links to diffs. Empty: none."`
 }
 
 // Names are the names that tori serve answers to, in lower case.

@@ -36,7 +36,8 @@ type Inbox struct {
 	now     func() time.Time
 	release func()
 
-	turn chan struct{} // holds one token while nobody writes
+	turn chan struct{}  // holds one token while nobody writes
+	work sync.WaitGroup // what Run has begun
 
 	mu      sync.Mutex
 	changes []*change         // that wait for the next transaction
@@ -135,6 +136,37 @@ func (b *Inbox) write(ctx context.Context, c *change) error {
 	b.flush(ctx)
 	<-c.done // by this flush, or by the one before
 	return c.err
+}
+
+// settleWithin is how long it may take until it is on the disk that events were gathered: with
+// the events that come meanwhile, it costs no sync of its own.
+const settleWithin = time.Second
+
+// later has c written with what others write next, or by itself within settleWithin. What a kill
+// keeps from the disk is gathered once more, which is harmless.
+func (b *Inbox) later(ctx context.Context, c *change) {
+	b.mu.Lock()
+	b.changes = append(b.changes, c)
+	b.mu.Unlock()
+	b.work.Go(func() {
+		wait := time.NewTimer(settleWithin)
+		defer wait.Stop()
+		select {
+		case <-c.done:
+			return
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		select {
+		case <-c.done:
+		case <-b.turn:
+			b.flush(context.WithoutCancel(ctx))
+			b.turn <- struct{}{}
+		}
+		if <-c.done; c.err != nil {
+			b.log.Error("Events that were worked on will come again: "+c.err.Error(), "events", len(c.settle))
+		}
+	})
 }
 
 // flush writes all that waits to be. Its caller has the turn.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -62,9 +61,8 @@ func (b *Inbox) Run(ctx context.Context, w Worker) {
 	for _, g := range w.Gatherers {
 		p.gatherers[g.Kind()] = g
 	}
-	var work sync.WaitGroup
 	b.mu.Lock()
-	b.begin = func(q *queue) { work.Go(func() { p.work(ctx, q) }) }
+	b.begin = func(q *queue) { b.work.Go(func() { p.work(ctx, q) }) }
 	for _, q := range b.queues {
 		b.begin(q)
 	}
@@ -83,7 +81,7 @@ func (b *Inbox) Run(ctx context.Context, w Worker) {
 	b.mu.Lock()
 	b.begin = nil
 	b.mu.Unlock()
-	work.Wait()
+	b.work.Wait()
 }
 
 // pump is one Run.
@@ -130,8 +128,11 @@ func (p *pump) work(ctx context.Context, q *queue) {
 				p.b.log.Error("An event is given up: "+done[i].Failed, "channel", e.Channel, "event", e.ID)
 			}
 		}
-		if werr := p.b.write(context.WithoutCancel(ctx), &change{settle: done, done: make(chan struct{})}); werr != nil {
-			p.b.log.Error("An event that was worked on will come again: "+werr.Error(), "channel", e.Channel, "event", e.ID, "events", len(batch))
+		settled := &change{settle: done, done: make(chan struct{})}
+		if g != nil {
+			p.b.later(ctx, settled)
+		} else if werr := p.b.write(context.WithoutCancel(ctx), settled); werr != nil {
+			p.b.log.Error("An event that was worked on will come again: "+werr.Error(), "channel", e.Channel, "event", e.ID)
 		}
 		p.b.mu.Lock()
 		q.events = slices.Delete(q.events, 0, len(batch))
