@@ -137,10 +137,10 @@ func (w *Watch) find(ctx context.Context, name forge.Repo, i *Intake) (r forge.R
 				return r.Repo, true, nil
 			}
 		}
-		if !w.named(name) || i.Now().Sub(w.listed) < againList {
+		if !w.named(name) || i.Now().Sub(w.sought) < againList {
 			break
 		}
-		w.listed = time.Time{}
+		w.sought, w.listed = i.Now(), time.Time{}
 	}
 	return name, false, nil
 }

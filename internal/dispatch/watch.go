@@ -38,6 +38,7 @@ type Watch struct {
 	self     forge.Person
 	repos    []forge.Repository
 	listed   time.Time       // when repos was asked for
+	sought   time.Time       // when it was asked for because of a call
 	looked   time.Time       // for work, the last time that this succeeded
 	answered map[string]bool // acts that were refused and answered
 	hold     time.Time       // until when the forge is left alone
