@@ -33,8 +33,7 @@ type called struct {
 // webhookSecret is the secret of the webhooks of a forge as it is now, "" for none.
 func (s *system) webhookSecret(source string) (string, error) {
 	secret, file := "", ""
-	switch source {
-	case "github":
+	if source == "github" {
 		secret, file = s.cfg.GitHub.WebhookSecret, s.cfg.GitHub.WebhookSecretFile
 	}
 	if file == "" {

@@ -151,7 +151,7 @@ func (i *Intake) round(ctx context.Context, w *Watch, watched []forge.Repository
 			continue
 		}
 		// One is looked at each time: that nothing comes may be because the forge is down.
-		if last := n == len(repos)-1 && looked == 0; i.leaves(w, r, all) && !(all && last) {
+		if must := all && n == len(repos)-1 && looked == 0; !must && i.leaves(w, r, all) {
 			continue
 		}
 		looked++
