@@ -530,24 +530,6 @@ func TestPullRequestsThatCannotBeHandedOver(t *testing.T) {
 		log := w.once() + w.once()
 		w.stands(p, task.Failed, "coding agent failed", "comes from the repository stranger/widgets", log)
 	})
-	t.Run("pushed to meanwhile", func(t *testing.T) {
-		t.Parallel()
-		w := newTown(t, "")
-		w.repo.Commit("fix", "hanako", "Try", map[string]string{"answer.txt": "43\n"})
-		p := w.repo.OpenPull("hanako", "fix", "main", "Mend the answer", "It is 43.")
-		w.repo.Label(p, "coding agent", "hanako")
-		theirs := ""
-		w.hub.OnRequest((&trouble{after: listed, nth: 2, begun: func() {
-			theirs = w.repo.Commit("fix", "hanako", "Again", map[string]string{"README.md": "# Mine\n"})
-		}, hits: func(*githubtest.Request) bool { return false }}).fate)
-		log := w.once()
-		w.stands(p, task.Paused, "coding agent paused", "somebody else has changed it", log)
-		if w.repo.Branches()["fix"] != theirs {
-			t.Error("what somebody pushed is gone")
-		}
-		log += w.once()
-		w.stands(p, task.Paused, "coding agent paused", "somebody else has changed it", log)
-	})
 }
 
 // A repository that cannot be seen for a while says nothing of its issues; an
