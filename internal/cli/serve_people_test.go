@@ -295,7 +295,7 @@ func TestPeopleWhileItRuns(t *testing.T) {
 		w.until(d, fmt.Sprintf("#%d is stopped", n), func() bool { return w.labels(n) == "coding agent stopped" })
 		w.until(d, "that is said", func() bool {
 			_, ours := w.shown(n)
-			return len(ours) == 1 && strings.Contains(ours[0], "Stopped") && strings.Contains(ours[0], "is on branch `tori/issue-")
+			return len(ours) == 1 && strings.Contains(ours[0], "Stopped") && strings.Contains(ours[0], "is on branch `tori/issue-") && strings.Contains(ours[0], "It stays there: `/retry` begins anew on a branch of its own.")
 		})
 		v := w.of(n)
 		if text, _ := w.repo.File(fmt.Sprintf("tori/issue-%d-%s", n, v.Metadata.Title), "answer.txt"); text != "42" || v.Status() != task.Stopped {

@@ -429,6 +429,8 @@ func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row)
 	}
 	processing := w.Host.Labels.Status[task.Running]
 	switch {
+	case !it.Open && it.Pull != nil && it.Pull.Merged:
+		return i.stop(ctx, r, "dispatch.merged")
 	case !it.Open:
 		return i.stop(ctx, r, "dispatch.closed")
 	case job.Act.How == order.ByAssignment && !it.AssignedTo(w.self):
