@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"bytes"
+	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"toritsugi/internal/forge/github/githubtest"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/task"
 )
 
@@ -141,4 +148,54 @@ func (w *town) said(n int) string {
 		return ""
 	}
 	return ours[len(ours)-1]
+}
+
+// A kill before the run has it on record that the model knows of others' commits: the next
+// start merges them once more, and nothing is lost or there twice.
+func TestKilledWhileItFollows(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
+	t.Parallel()
+	w, p := proposed(t)
+	var killed atomic.Bool
+	asked, dead := make(chan struct{}, 1), make(chan struct{})
+	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+		switch told := bytes.Contains(r.Body, []byte("others pushed to the branch fix")); {
+		case told && !killed.Load():
+			asked <- struct{}{}
+			<-dead
+		case !told && r.Turn() == 0:
+			return llmtest.Answer{Calls: []llm.ToolCall{{ID: "1", Name: "write_file", Arguments: `{"path":"why.txt","content":"because"}`}}}
+		}
+		return llmtest.Answer{Text: "Say why"}
+	})
+	t.Cleanup(func() {
+		if !killed.Load() {
+			close(dead)
+		}
+	})
+	w.asks(server.URL)
+	theirs := ""
+	w.meanwhile(func() { theirs = w.repo.Commit("fix", "hanako", "Again", map[string]string{"README.md": "# Mine\n"}) })
+	d := w.start("--once")
+	w.until(d, "the model is told", func() bool { return len(asked) > 0 })
+	_ = d.Process.Kill()
+	_ = d.Wait()
+	killed.Store(true)
+	close(dead)
+	place := filepath.Join(w.runs()[0].Dir, "work.json")
+	raw, err := os.ReadFile(place)
+	checks, cerr := os.ReadFile(filepath.Join(w.runs()[0].Dir, "checks.jsonl"))
+	work := regexp.MustCompile(`"commit":"([0-9a-f]{40})"`).FindAllSubmatch(checks, -1)
+	if err != nil || cerr != nil || len(work) == 0 || !strings.Contains(string(raw), theirs) || strings.Contains(string(raw), `"work"`) {
+		t.Fatalf("%s, %v, %v, %s\n%s", raw, err, cerr, checks, d.out)
+	}
+	write(t, place, strings.Replace(string(raw), "{", fmt.Sprintf("{%q:%q,", "work", work[len(work)-1][1]), 1)) // as a kill a moment before leaves it
+	log := w.once() + w.once()
+	w.stands(p, task.Completed, "coding agent done", "Completed", log)
+	why, _ := w.repo.File("fix", "why.txt")
+	readme, _ := w.repo.File("fix", "README.md")
+	if parents, err := w.repo.Git("log", "-1", "--format=%P", "fix"); err != nil || parents != theirs || why != "because" || readme != "# Mine" {
+		t.Errorf("on %q, %v: %q, %q\n%s", parents, err, why, readme, log)
+	}
+	w.sound()
 }

@@ -203,15 +203,21 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 	}
 	var t trouble
 	for _, run := range runs {
-		if run.Status != task.Running && (!all || !w.queued[run.UUID]) {
+		var err error
+		what := "Cannot tell whether a run is still wanted: "
+		switch {
+		case run.Status == task.AwaitingApproval && all:
+			what, err = "Cannot tell whether a question is answered: ", i.signed(ctx, w, run)
+		case run.Status == task.Running, all && w.queued[run.UUID]:
+			err = i.stopUnwanted(ctx, w, run)
+		default:
 			continue
 		}
-		err := i.stopUnwanted(ctx, w, run)
 		if t.ends(err) {
 			return err
 		}
 		if err != nil {
-			i.Log.Warn("Cannot tell whether a run is still wanted: "+err.Error(), "uuid", run.UUID, "task", run.Key.String())
+			i.Log.Warn(what+err.Error(), "uuid", run.UUID, "task", run.Key.String())
 		}
 	}
 	if !fresh {
