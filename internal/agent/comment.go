@@ -99,9 +99,13 @@ func (r *run) comment(l i18n.Lang) string {
 	case r.report.Commit != "" && o.Status == task.Completed:
 		b.WriteString("\n" + l.T("agent.comment_commit", delivery.Short(r.report.Commit), r.report.Branch) + "\n")
 	case r.out.Delivers && len(r.report.Files) > 0:
-		b.WriteString("\n" + l.T("agent.comment_saved", r.report.Branch) + "\n")
+		b.WriteString("\n" + r.out.Place.Saved(l) + "\n")
 	case !r.out.Here() && len(r.report.Files) > 0:
-		b.WriteString("\n" + l.T("agent.comment_kept_here") + "\n") // where is nobody's business but ours
+		b.WriteString("\n" + l.T("agent.comment_kept_here")) // where is nobody's business but ours
+		if o.Status.Final() {
+			b.WriteString(l.T("agent.retry_without"))
+		}
+		b.WriteString("\n")
 	case r.report.Tree != "" && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_kept", r.report.Tree) + "\n")
 	}
@@ -140,6 +144,8 @@ func (r *run) comment(l i18n.Lang) string {
 func (r *run) headline(l i18n.Lang) string {
 	o, v := r.report.Outcome, verdict.Of(r.verify.Before, r.verify.after)
 	switch known, _, red := v.StillRed(l); {
+	case o.Status == task.Completed && r.report.Commit == "":
+		return l.T("agent.comment_no_change") // whoever asked for one must not take it for done
 	case !o.Unverified:
 		return l.T("agent.comment_" + string(o.Status))
 	case known != "" && len(red) == 0 && r.verify.settledBut(v):

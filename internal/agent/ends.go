@@ -128,6 +128,8 @@ var endRules = []endRule{
 		func(c cause, l i18n.Lang) string {
 			return l.T("agent.barred", l.Error(as[*delivery.PermissionError](c).Err))
 		}},
+	{"people took its branch or draft away", failed[*delivery.EndedError], task.Stopped, false,
+		func(c cause, l i18n.Lang) string { return l.Error(as[*delivery.EndedError](c).Err) }},
 	{"the disk fails", func(c cause) bool { return diskTrouble(c.err) }, task.Paused, false,
 		func(c cause, l i18n.Lang) string { return l.T("agent.disk", c.err) }},
 	{"the task itself is at fault", failed[*delivery.TaskError], task.Failed, false,

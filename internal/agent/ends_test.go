@@ -71,6 +71,7 @@ func TestEnds(t *testing.T) {
 		{"the work is done", nil, nil, nil, task.Completed, task.Completed, false, "no change"},
 		{"the work is done", ErrOverTime, nil, nil, task.Completed, task.Completed, false, "no change"}, // just before its time was up
 		{"its time is used up", ErrOverTime, errors.New("killed"), nil, task.Failed, task.Failed, timed, "budget.max_minutes"},
+		{"people took its branch or draft away", nil, &delivery.EndedError{Err: i18n.E("delivery.branch_deleted", "fix")}, nil, task.Stopped, task.Stopped, false, "branch fix was deleted"},
 		{"the process shuts down", ErrShutdown, context.Canceled, nil, task.Queued, task.Queued, false, ""},
 		{"a stop was requested", asked(contextstore.Stop), context.Canceled, forGood, task.Stopped, task.Stopped, false, "ken"},
 		{"a pause was requested", asked(contextstore.Pause), context.Canceled, forGood, task.Paused, task.Paused, false, "ken"},

@@ -80,7 +80,15 @@ func (r *run) reopen(ctx context.Context, loop *turn.Loop, first bool) error {
 				return err
 			}
 		}
+		if r.out.Place.Work != "" { // it is gone, too
+			if err := r.out.Followed(); err != nil {
+				return err
+			}
+		}
 		return loop.Tell(ctx, lostWorkspace)
+	}
+	if commit := r.out.Place.Work; commit != "" {
+		return r.follow(ctx, commit)
 	}
 	if r.ledger.Rebooted() && r.ledger.LastSeq() > int64(r.start.Size) {
 		return loop.Tell(ctx, restarted+r.sinceLastStep(ctx))

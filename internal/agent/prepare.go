@@ -68,6 +68,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	if !r.start.Whole { // else what was shown stays until the plan is known again
 		r.screen.hide = r.showProgress(ctx)
+		r.out.TakenUp(ctx)
 	}
 	if err := r.equip(ctx); err != nil {
 		return err

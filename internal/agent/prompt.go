@@ -131,17 +131,27 @@ func mergeText(onto string, conflicts []string) string {
 	if len(conflicts) == 0 {
 		return fmt.Sprintf("It conflicted with %s, which is merged into your tree by now.\n", onto)
 	}
-	conflicts, n := progress.First(conflicts, maxConflicts)
-	more := ""
-	if n > 0 {
-		more = fmt.Sprintf(", and %d more", n)
-	}
-	return fmt.Sprintf("It conflicts with %s, which was merged into your tree. These files hold both versions between conflict markers (<<<<<<<, =======, >>>>>>>): %s%s. "+
-		"Resolve each so that both sides' intent is kept, and leave no marker.\n", onto, strings.Join(conflicts, ", "), more)
+	return fmt.Sprintf("It conflicts with %s, which was merged into your tree. %s\n", onto, conflictsText(conflicts))
 }
 
-// maxConflicts is how many files with conflicts the model is named.
-const maxConflicts = 50
+// conflictsText tells the model what to do with files that git could not merge.
+func conflictsText(conflicts []string) string {
+	return "These files hold both versions between conflict markers (<<<<<<<, =======, >>>>>>>): " + someFiles(conflicts) +
+		". Resolve each so that both sides' intent is kept, and leave no marker."
+}
+
+// someFiles are files in a sentence.
+func someFiles(files []string) string {
+	shown, more := progress.First(files, maxFilesNamed)
+	text := strings.Join(shown, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}
+
+// maxFilesNamed is how many files the model is named.
+const maxFilesNamed = 50
 
 // pullText tells the model how a pull request stands.
 func pullText(m assignment) string {

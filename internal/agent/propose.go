@@ -2,9 +2,12 @@ package agent
 
 import (
 	"context"
+	"fmt"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/workspace"
 )
 
 // propose makes sure that the branch can be handed over, and proposes it at the
@@ -20,11 +23,41 @@ func (r *run) propose(ctx context.Context) (again bool, err error) {
 	if r.report.Commit == "" {
 		return false, nil
 	}
-	if err := r.asked(ctx, r.out.MayDeliver(ctx, r.report.Commit)); err != nil || r.out.Here() {
+	err = r.out.MayDeliver(ctx, r.report.Commit)
+	if workspace.Moved(err) {
+		return true, r.follow(ctx, r.report.Commit)
+	}
+	if err := r.asked(ctx, err); err != nil || r.out.Here() {
 		return false, err
 	}
 	if again, err = r.objected(ctx); err != nil || again {
 		return again, err
 	}
 	return false, r.out.Propose(ctx, r.report.Commit, delivery.ParseMessage(r.lead.answer).Subject, r.description(r.Lang), r.verify.settled())
+}
+
+// follow merges what others pushed to the branch with the work up to a commit, and has the
+// model look at both together.
+func (r *run) follow(ctx context.Context, commit string) error {
+	f, err := r.out.Follow(ctx, commit)
+	if err != nil {
+		return err
+	}
+	r.report.Commit = "" // the work is to be committed anew
+	if err := r.ledger.Committed(0, ""); err != nil {
+		return err
+	}
+	if err := r.lead.loop.Ask(ctx, planning.AskRemark, followedText(r.out.Place.Branch, f)+r.wake(ctx)); err != nil {
+		return err
+	}
+	return r.out.Followed()
+}
+
+// followedText tells the model what others did on its branch.
+func followedText(branch string, f workspace.Followed) string {
+	text := fmt.Sprintf("While you worked, others pushed to the branch %s (commits: %d). That is merged into your tree, and your own changes are on top of it. They changed: %s. ", branch, f.Commits, someFiles(f.Files))
+	if len(f.Conflicts) > 0 {
+		text += conflictsText(f.Conflicts) + " "
+	}
+	return text + "See whether your work still holds together with theirs, and mend what does not; what they did stays. Then answer again with the whole commit message of your own work: the checks run once more."
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,6 +45,46 @@ func asking(t *testing.T) (w *town, n int) {
 		t.Errorf("question %q", q)
 	}
 	return w, n
+}
+
+// A question with two choices is answered by a sign at its comment, of somebody who may
+// ask for work; a sign of ours tells that work is taken up, and where it was asked for.
+func TestAQuestionIsAnsweredByASign(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "")
+	write(t, filepath.Join(w.dir, "script.yaml"), strings.Replace(asksFirst, `assumption: "42"`, `options: [Take 41., Take 42.]`, 1))
+	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	w.repo.Label(n, "coding agent", "hanako")
+	log := w.once()
+	if q := w.question(n); w.of(n).Status() != task.AwaitingApproval || !strings.Contains(q, "A 👍 on this comment answers “Take 41.”, a 👎 “Take 42.”.") {
+		t.Fatalf("%s\n%s\n%s", w.of(n).Status(), q, log)
+	}
+	asks := int64(0)
+	for _, c := range w.repo.Issue(n).Comments {
+		if strings.Contains(c.Body, "on this comment answers") {
+			asks = c.ID
+		}
+	}
+	w.repo.React(asks, "stranger", "+1")
+	w.repo.React(asks, "tori-bot", "+1")
+	w.repo.React(asks, "hanako", "heart")
+	log += w.once()
+	if v := w.of(n); v.Status() != task.AwaitingApproval || v.State.Generation != 1 {
+		t.Fatalf("a stranger's sign: %s, taken up %d times\n%s", v.Status(), v.State.Generation, log)
+	}
+	w.repo.React(asks, "hanako", "-1")
+	log += w.once() + w.once()
+	if w.of(n).Status() != task.Completed || !strings.Contains(w.said(n)+w.conversations(), "hanako answered:\\nTake 42.") {
+		t.Fatalf("%s\n%s\n%s", w.of(n).Status(), w.conversations(), log)
+	}
+	w.later(time.Minute)
+	again := w.repo.Comment(n, "hanako", "/retry")
+	log += w.once()
+	on, at := w.repo.Signs(n)
+	if !slices.Equal(on, []string{"tori-bot eyes"}) || !slices.Equal(at[again], []string{"tori-bot eyes"}) || len(w.runs()) != 2 {
+		t.Errorf("signs %v and %v, %d runs\n%s", on, at, len(w.runs()), log)
+	}
+	w.sound()
 }
 
 // A question is a comment of its own; the run waits without a process, until

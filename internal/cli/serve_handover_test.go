@@ -75,6 +75,9 @@ func TestAskedForAgainAfterARunThatProposedNothing(t *testing.T) {
 			w.later(time.Minute)
 			w.repo.Label(n, "coding agent", "hanako")
 			log += w.once()
+			if said := w.said(n); name == "no change" && (!strings.Contains(said, "Ended without a change") || strings.Contains(said, "Completed")) || name == "failed" && !strings.Contains(said, "`/retry` goes on from there.") {
+				t.Errorf("%s\n%s", said, log)
+			}
 			write(t, filepath.Join(w.dir, "script.yaml"), "- calls: [{tool: write_file, args: {path: answer.txt, content: \"42\\n\"}}, {tool: write_file, args: {path: why.txt, content: because}}]\n- say: Said why.\n")
 			w.later(time.Minute)
 			w.repo.Label(n, "coding agent", "hanako")

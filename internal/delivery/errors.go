@@ -20,6 +20,12 @@ type PermissionError struct{ Err error }
 func (e *PermissionError) Error() string { return e.Err.Error() }
 func (e *PermissionError) Unwrap() error { return e.Err }
 
+// EndedError stops a run whose branch or pull request people took away from under it.
+type EndedError struct{ Err error }
+
+func (e *EndedError) Error() string { return e.Err.Error() }
+func (e *EndedError) Unwrap() error { return e.Err }
+
 // owedError lets a run, or its pull request, wait until the forge has what
 // another run of the task made.
 type owedError struct{ error }

@@ -18,38 +18,39 @@ const mostEarlier = 20
 // existingProposal finds the pull request that an earlier run of the same issue opened and
 // that is still open: the work goes on there instead of beside it. A run in
 // between may have worked there and proposed nothing, since it was stopped or
-// changed nothing. ok is false where there is none.
-func (r *Run) existingProposal(ctx context.Context) (branch string, ok bool, err error) {
+// changed nothing. ok is false where there is none; one that is on its way has no number
+// yet.
+func (r *Run) existingProposal(ctx context.Context) (branch, number string, ok bool, err error) {
 	m := r.Ledger.Metadata()
 	if m.TaskKey.Type != task.TypeIssue {
-		return "", false, nil
+		return "", "", false, nil
 	}
 	all, err := r.Store.Before(ctx, m.TaskKey, m.UUID, mostEarlier)
 	if err != nil {
-		return "", false, err
+		return "", "", false, err
 	}
 	for _, earlier := range all {
-		at, decided, err := readPlace(earlier.Dir)
-		if err != nil || !decided {
+		at, decided, unreadable := readPlace(earlier.Dir)
+		if unreadable != nil || !decided {
 			continue // what an earlier run left is a help, not a need
 		}
-		number, err := r.proposed(ctx, earlier, at)
+		number, err = r.proposed(ctx, earlier, at)
 		switch {
 		case err != nil:
-			return "", false, err
+			return "", "", false, err
 		case number == onTheWay:
-			return at.Branch, true, nil
+			return at.Branch, "", true, nil
 		case number != "":
 			pull := task.Key{Source: m.TaskKey.Source, Owner: m.TaskKey.Owner, Repo: m.TaskKey.Repo, Type: task.TypeProposed(m.TaskKey.Source), ID: number}
 			if ok, err := r.isOpen(ctx, pull, at.Branch); !ok {
-				return "", false, err
+				return "", "", false, err
 			}
-			return at.Branch, true, r.branchIsFree(ctx, at.Branch, pull)
+			return at.Branch, number, true, r.branchIsFree(ctx, at.Branch, pull)
 		case !at.Exists:
-			return "", false, nil // it began anew, and left no pull request
+			return "", "", false, nil // it began anew, and left no pull request
 		}
 	}
-	return "", false, nil
+	return "", "", false, nil
 }
 
 // onTheWay stands for the number of a pull request that is not opened yet, and whose

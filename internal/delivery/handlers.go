@@ -54,11 +54,7 @@ func (s *Service) push(ctx context.Context, h *Host, key task.Key, uuid string, 
 	if err != nil {
 		return err
 	}
-	opt, err := h.pushing(ctx, key, at)
-	if err == nil {
-		_, err = ws.Push(ctx, opt)
-	}
-	return err
+	return h.push(ctx, key, at, ws, false)
 }
 
 // deliverProposal delivers a pull request: one, as a draft, ready where it was

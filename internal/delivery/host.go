@@ -67,7 +67,8 @@ func (h *Host) source(ctx context.Context, repo forge.Repo, branch string) (*wor
 	if err != nil {
 		return nil, err
 	}
-	return h.Mirrors.Source(ctx, remote, branch)
+	src, err := h.Mirrors.Source(ctx, remote, branch)
+	return src, named(err, remote, repo)
 }
 
 // HostOf is where the task of a context lies, and what was ordered.

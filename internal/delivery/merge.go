@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/workspace"
 )
 
@@ -36,4 +37,36 @@ func (r *Run) Merge(ctx context.Context) ([]string, error) {
 		changes[i].Path = p
 	}
 	return workspace.Paths(changes), nil
+}
+
+// Follow takes the work up to a commit to where others took its branch meanwhile: what they
+// pushed is merged into the tree, and the next commit goes on from it. The caller tells
+// the model, and then calls Followed; where it is killed before, Place.Work says so. It is
+// an *EndedError where the branch was deleted, or rewritten.
+func (r *Run) Follow(ctx context.Context, commit string) (f workspace.Followed, err error) {
+	src, err := r.Host.source(ctx, forge.RepoOf(r.key()), r.Place.Branch)
+	if workspace.BranchDeleted(err) {
+		return f, r.Place.ended("delivery.branch_deleted", r.Place.Branch)
+	}
+	if err != nil {
+		return f, err
+	}
+	defer func() { _ = src.Close() }()
+	if !src.Contains(ctx, r.Workspace.Base()) {
+		return f, &EndedError{i18n.E("delivery.branch_rewritten", r.Place.Branch)}
+	}
+	r.Place.Base, r.Place.Work = src.Head, commit
+	if err = r.writePlace(r.Place); err == nil {
+		f, err = r.Workspace.Follow(ctx, src, commit)
+	}
+	if err == nil {
+		r.Log.Info("Merged what others pushed to the branch: "+r.Place.Branch, "commits", f.Commits, "conflicts", len(f.Conflicts))
+	}
+	return f, err
+}
+
+// Followed notes that the model knows what Follow did.
+func (r *Run) Followed() error {
+	r.Place.Work = ""
+	return r.writePlace(r.Place)
 }

@@ -46,10 +46,10 @@ func (r *Run) MayDeliver(ctx context.Context, commit string) error {
 	if err := mayPush(ctx, r.Broker, r.Ledger.Metadata(), r.Place, r.Workspace, commit); err != nil || r.Here() {
 		return err
 	}
-	if err := r.held(ctx, r.Ledger.Metadata(), r.Ledger.Dir(), r.Place, r.Workspace, commit); err != nil {
-		return err
+	if err := r.taken(ctx); err != nil {
+		return err // people are not asked about what cannot go out as it is
 	}
-	return r.taken(ctx)
+	return r.held(ctx, r.Ledger.Metadata(), r.Ledger.Dir(), r.Place, r.Workspace, commit)
 }
 
 // Propose has the branch handed over, puts the pull request together and asks the

@@ -1,11 +1,14 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -18,6 +21,8 @@ func (r *Run) taken(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case workspace.Moved(err) && !r.Place.Exists:
+		return &EndedError{i18n.E("delivery.branch_taken", r.Place.Branch)}
 	case silent(err):
 		r.Log.Warn("The forge cannot be asked about the branch now: " + err.Error())
 		return nil
@@ -29,10 +34,63 @@ func (r *Run) taken(ctx context.Context) error {
 
 // wouldTake asks a forge whether it would take the branch of a run.
 func (h *Host) wouldTake(ctx context.Context, k task.Key, p Place, ws *workspace.Workspace) error {
+	if p.Work != "" {
+		return i18n.E("workspace.remote_moved", p.Branch, forge.RepoOf(k)) // and is not followed yet
+	}
+	err := h.push(ctx, k, p, ws, true)
+	if k.ID = cmp.Or(p.Pull, p.Draft); k.ID == "" {
+		if p.Exists && workspace.BranchDeleted(err) {
+			return p.ended("delivery.branch_deleted", p.Branch)
+		}
+		return err
+	}
+	k.Type = task.TypeProposed(k.Source)
+	it, ierr := h.Item(ctx, k)
+	switch {
+	case ierr == nil && it.Open && !workspace.BranchDeleted(err):
+		return err
+	case ierr == nil && it.Pull != nil && it.Pull.Merged:
+		return p.ended("delivery.draft_merged", order.Ref(k), p.Branch)
+	case workspace.BranchDeleted(err):
+		return p.ended("delivery.branch_deleted", p.Branch)
+	case ierr == nil || forge.Is(ierr, forge.Gone):
+		return p.ended("delivery.draft_closed", order.Ref(k), p.Branch)
+	}
+	return cmp.Or(err, ierr)
+}
+
+// ended is the *EndedError with a text, and what can be done then.
+func (p Place) ended(key string, args ...any) error {
+	err, next := i18n.E(key, args...), "delivery.retry_new"
+	if p.Pull != "" { // the run is on it, and not on an issue
+		next = "delivery.retry_open"
+	}
+	if p.Pull == "" || key != "delivery.draft_merged" {
+		err = i18n.E(next, err)
+	}
+	return &EndedError{err}
+}
+
+// push pushes the branch of a run to its forge; with dry the forge is only asked whether
+// it would take it. An error names the repository as people know it.
+func (h *Host) push(ctx context.Context, k task.Key, p Place, ws *workspace.Workspace, dry bool) error {
 	opt, err := h.pushing(ctx, k, p)
 	if err == nil {
-		opt.DryRun = true
+		opt.DryRun = dry
 		_, err = ws.Push(ctx, opt)
+	}
+	return named(err, opt.Remote, forge.RepoOf(k))
+}
+
+// named is an error of git that names the repository instead of its address.
+func named(err error, m workspace.Remote, r forge.Repo) error {
+	var e *i18n.Error
+	if errors.As(err, &e) {
+		for n, a := range e.Args {
+			if a == any(m.URL) {
+				e.Args[n] = r.String()
+			}
+		}
 	}
 	return err
 }

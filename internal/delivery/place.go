@@ -30,6 +30,8 @@ type Place struct {
 	// and checks count. "" where there is none.
 	Trusted string `json:"trusted,omitempty"`
 	Pull    string `json:"pull,omitempty"`  // number of the pull request whose branch it is
+	Draft   string `json:"draft,omitempty"` // number of the pull request that an earlier run of the issue opened from it
+	Work    string `json:"work,omitempty"`  // commit that is to be merged with Base, where others took the branch; see Follow
 	Merge   bool   `json:"merge,omitempty"` // Onto was merged into the tree, with which the pull request conflicts
 	// Private tells that the repository is.
 	Private bool   `json:"private,omitempty"`
@@ -153,7 +155,7 @@ func (r *Run) choose(ctx context.Context) (p Place, err error) {
 	key := r.key()
 	p = Place{Onto: it.Repository.DefaultBranch, URL: it.URL, Private: it.Repository.Private}
 	if it.Pull == nil {
-		p.Branch, p.Exists, err = r.existingProposal(ctx)
+		p.Branch, p.Draft, p.Exists, err = r.existingProposal(ctx)
 		return p, err
 	}
 	if it.Pull.Head.Repo != forge.RepoOf(key) {

@@ -75,7 +75,16 @@ func (s *Service) salvage(ctx context.Context, v contextstore.View) (e *contexts
 		return nil, "", err
 	}
 	push, err := NewEffect(m.UUID+"."+EffectPush, EffectPush, pushEffect{p.Branch, hash})
-	return &push, s.Lang.T("agent.comment_saved", p.Branch) + "\n" + List(s.Lang, workspace.Paths(changes)) + "\n", err
+	return &push, p.Saved(s.Lang) + "\n" + List(s.Lang, workspace.Paths(changes)) + "\n", err
+}
+
+// Saved says where the work of an ended run is that was salvaged, and what a /retry does
+// with it.
+func (p Place) Saved(l i18n.Lang) string {
+	if p.Exists {
+		return l.T("agent.comment_saved", p.Branch) + l.T("agent.retry_onward")
+	}
+	return l.T("agent.comment_saved", p.Branch) + l.T("agent.retry_beside")
 }
 
 // Changed is what the world must see of a change that somebody made of a run that no

@@ -226,6 +226,18 @@ func (d *Dialogue) repliesAt(ctx context.Context, q planning.Question) (said []f
 	return said, put, nil
 }
 
+// Choices are the two answers to a question that takes no more, which a 👍 and a 👎 at it
+// stand for; nil for other questions.
+func Choices(l i18n.Lang, q planning.Question) []string {
+	switch {
+	case len(q.Options) == 2:
+		return q.Options
+	case q.Confirm && len(q.Options) == 0:
+		return []string{l.T("agent.yes"), l.T("agent.no")}
+	}
+	return nil
+}
+
 // key is the marker of the comment that puts a question to people.
 func (d *Dialogue) key(id string) string { return delivery.QuestionKey(d.run.Ledger.UUID(), id) }
 
@@ -241,6 +253,11 @@ func (d *Dialogue) text(l i18n.Lang, q planning.Question) string {
 			b.WriteString("- " + l.T("agent.question_assume", d.plain(text)) + "\n")
 		}
 		b.WriteString("\n")
+	}
+	if _, takes := d.run.Host.Tracker.(forge.Reactions); takes {
+		if c := Choices(l, q); c != nil {
+			b.WriteString(l.T("agent.question_signs", d.plain(c[0]), d.plain(c[1])) + "\n\n")
+		}
 	}
 	how := "agent.question_how"
 	if d.run.Order.ByHand() {

@@ -208,10 +208,10 @@ func withOthers(repos []forge.Repository, live map[forge.Repo][]contextstore.Row
 }
 
 // unsure are those of a repository's runs whose items are to be read: people may want
-// them no more.
+// them no more, or have answered what they ask.
 func (w *Watch) unsure(runs []contextstore.Row, all bool) (some []contextstore.Row) {
 	for _, r := range runs {
-		if r.Status == task.Running || all && w.queued[r.UUID] {
+		if r.Status == task.Running || all && (w.queued[r.UUID] || r.Status == task.AwaitingApproval) {
 			some = append(some, r)
 		}
 	}
@@ -230,12 +230,18 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 	}
 	var t trouble
 	for _, run := range runs {
-		err := i.stopUnwanted(ctx, w, run)
+		var err error
+		what := "Cannot tell whether a run is still wanted: "
+		if run.Status == task.AwaitingApproval {
+			what, err = "Cannot tell whether a question is answered: ", i.signed(ctx, w, run)
+		} else {
+			err = i.stopUnwanted(ctx, w, run)
+		}
 		if t.ends(err) {
 			return err
 		}
 		if err != nil {
-			i.Log.Warn("Cannot tell whether a run is still wanted: "+err.Error(), "uuid", run.UUID, "task", run.Key.String())
+			i.Log.Warn(what+err.Error(), "uuid", run.UUID, "task", run.Key.String())
 		}
 	}
 	if !fresh {
@@ -453,6 +459,8 @@ func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row)
 	}
 	processing := w.Host.Labels.Status[task.Running]
 	switch {
+	case !it.Open && it.Pull != nil && it.Pull.Merged:
+		return i.stop(ctx, r, "dispatch.merged")
 	case !it.Open:
 		return i.stop(ctx, r, "dispatch.closed")
 	case job.Act.How == order.ByAssignment && !it.AssignedTo(w.self):

@@ -136,6 +136,30 @@ type Setup interface {
 // ErrNoHook is returned by Setup.Hook where there is no webhook to the address.
 var ErrNoHook = errors.New("there is no such webhook")
 
+// Reactions is a Tracker on which a sign at an item or a comment says something, too.
+type Reactions interface {
+	// React puts a sign of ours on an item, or on a comment on it where comment, an id,
+	// is not "" and the forge takes signs there; to do so again changes nothing.
+	React(ctx context.Context, k task.Key, comment, sign string) error
+	// Reactions lists the signs on an item or a comment that are named below, the oldest
+	// first.
+	Reactions(ctx context.Context, k task.Key, comment string) ([]Reaction, error)
+}
+
+// Reaction is a sign that somebody put somewhere.
+type Reaction struct {
+	By   Person
+	Sign string // one of the constants below
+	At   time.Time
+}
+
+// The signs.
+const (
+	Seen = "eyes"
+	Yes  = "+1"
+	No   = "-1"
+)
+
 // Progress is a Tracker that shows how far the work on an item is beside it, and not in
 // a comment.
 type Progress interface {

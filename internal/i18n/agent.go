@@ -42,6 +42,7 @@ func agentTexts() map[string]text {
 		"agent.but":                {"%s; %s", "%s。%s"},
 		"agent.left_out":           {"the commit is without these, which are git repositories of their own, larger than workspace.max_file_mb, or paths that git does not take: %s", "次のものは独立した git リポジトリ、workspace.max_file_mb より大きいファイル、git が受け付けないパスのいずれかなので、コミットに含まれていません: %s"},
 		"agent.comment_completed":  {"✅ **Completed**", "✅ **完了しました**"},
+		"agent.comment_no_change":  {"💬 **Ended without a change**", "💬 **変更なしで終了しました**"},
 		"agent.comment_paused":     {"⏸️ **Paused**", "⏸️ **一時停止しました**"},
 		"agent.comment_failed":     {"❌ **Failed**", "❌ **失敗しました**"},
 		"agent.comment_stopped":    {"⏹️ **Stopped**", "⏹️ **停止しました**"},

@@ -26,6 +26,7 @@ func askingTexts() map[string]text {
 		"agent.question_title":            {"❓ **A question before the work can go on**", "❓ **作業を続ける前に確認があります**"},
 		"agent.question_assume":           {"without an answer it is assumed: %s", "回答がない場合の仮定: %s"},
 		"agent.question_how":              {"Answer with a comment here (who may ask for work may answer), or with `tori answer %s TEXT`.", "このページにコメントで回答してください（作業を依頼できる人の回答だけを受け付けます）。`tori answer %s TEXT` でも回答できます。"},
+		"agent.question_signs":            {"A 👍 on this comment answers “%s”, a 👎 “%s”.", "このコメントへの 👍 は「%s」、👎 は「%s」という回答になります。"},
 		"agent.question_how_here":         {"Answer below in this file, or with `tori answer %s TEXT`; then let the run go on with `tori run --resume`.", "このファイルの下に書くか、`tori answer %s TEXT` で回答し、`tori run --resume` で続けてください。"},
 		"agent.question_waits":            {"The run waits until somebody answers.", "回答があるまで待ちます。"},
 		"agent.question_until":            {"Without an answer until %s UTC it takes the reading that does the least harm, and says so.", "%s UTC までに回答がなければ、最も害の少ない解釈で続け、その旨を報告します。"},

@@ -28,6 +28,8 @@ func gitlabTexts() map[string]text {
 		"gitlab.do_events":     {en: "Reading the history of %s", ja: "%s の履歴の読み取り"},
 		"gitlab.do_set_labels": {en: "Changing the labels of %s", ja: "%s のラベルの変更"},
 		"gitlab.do_post":       {en: "Commenting on %s", ja: "%s へのコメント"},
+		"gitlab.do_react":      {en: "Putting a reaction on %s", ja: "%s へのリアクション"},
+		"gitlab.do_reactions":  {en: "Reading the reactions on %s", ja: "%s のリアクションの読み取り"},
 		"gitlab.do_propose":    {en: "Opening a merge request from %s to %s", ja: "%s から %s へのマージリクエストの作成"},
 		"gitlab.do_ready":      {en: "Marking merge request %s as ready", ja: "マージリクエスト %s をレビュー可能にする操作"},
 		"gitlab.do_withdraw":   {en: "Closing merge request %s", ja: "マージリクエスト %s を閉じる操作"},

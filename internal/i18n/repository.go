@@ -33,8 +33,12 @@ func repositoryTexts() map[string]text {
 			ja: "ブランチ %s をマージできません: %v",
 		},
 		"workspace.remote_moved": {
-			en: "branch %s at %s is not at the commit it was expected at: somebody else has changed it. Nothing was overwritten; rename or delete that branch and deliver again",
-			ja: "%[2]s のブランチ %[1]s が想定したコミットにありません。他の人が変更しています。上書きはしていません。そのブランチの名前を変えるか削除してから、もう一度渡してください",
+			en: "branch %s of %s was changed by somebody else meanwhile; nothing was overwritten",
+			ja: "%[2]s のブランチ %[1]s が、その間に他の人によって変更されています。上書きはしていません",
+		},
+		"workspace.remote_deleted": {
+			en: "branch %s of %s was deleted by somebody else meanwhile",
+			ja: "%[2]s のブランチ %[1]s は、その間に他の人によって削除されました",
 		},
 		"workspace.remote_refused": {
 			en: "branch %s was refused by %s: %s",

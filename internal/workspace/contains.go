@@ -12,6 +12,16 @@ func (w *Workspace) Contains(ctx context.Context, commit string) bool {
 	return err == nil
 }
 
+// Contains reports whether the head of a source is a commit or goes on from it. What
+// cannot be told is false: a history that was rewritten need not have the commit.
+func (s *Source) Contains(ctx context.Context, commit string) bool {
+	if !fullHash(commit) {
+		return false
+	}
+	_, err := s.repo().git(ctx, "merge-base", "--is-ancestor", commit, s.Head)
+	return err == nil
+}
+
 // fullHash reports whether a text can be the name of a commit and nothing else.
 func fullHash(s string) bool {
 	for _, c := range s {

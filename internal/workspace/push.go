@@ -47,7 +47,11 @@ func (w *Workspace) Push(ctx context.Context, opt PushOptions) (string, error) {
 	if there == head {
 		return head, nil
 	}
-	if there != opt.Expect {
+	if there == "" {
+		if opt.Expect != "" {
+			return "", i18n.E("workspace.remote_deleted", opt.Branch, opt.Remote.URL)
+		}
+	} else if there != opt.Expect {
 		return "", i18n.E("workspace.remote_moved", opt.Branch, opt.Remote.URL)
 	}
 	w.mu.Lock()
@@ -147,7 +151,18 @@ func (w *Workspace) objectsOnly(ctx context.Context) (r repo, remove func(), err
 // Refused reports whether an error of Push says that the remote will not take
 // the branch, however often it is asked: somebody else moved it, or a rule
 // forbids it.
-func Refused(err error) bool { return keyed(err, "workspace.remote_moved", "workspace.remote_refused") }
+func Refused(err error) bool {
+	return keyed(err, "workspace.remote_moved", "workspace.remote_deleted", "workspace.remote_refused")
+}
+
+// Moved reports whether an error of Push says that the remote's branch is not where it
+// was expected.
+func Moved(err error) bool { return keyed(err, "workspace.remote_moved") }
+
+// BranchDeleted reports whether an error says that a remote does not have a branch any more.
+func BranchDeleted(err error) bool {
+	return keyed(err, "workspace.remote_deleted", "workspace.no_branch", "workspace.no_commits")
+}
 
 // Unreachable reports whether an error says that a remote gave no answer, and
 // may give one later.

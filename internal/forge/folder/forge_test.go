@@ -69,6 +69,8 @@ func (w *world) Open(by forge.Person, title, body string, labels ...string) stri
 	return id
 }
 
+func (w *world) React(forge.Person, string, string, string) { w.t.Fatal("files have no reactions") }
+
 func (w *world) Label(_ forge.Person, id, label string) { w.labels(id, []string{label}, nil) }
 
 func (w *world) Unlabel(_ forge.Person, id, label string) { w.labels(id, nil, []string{label}) }
@@ -157,7 +159,7 @@ func TestContract(t *testing.T) {
 			Lacks: map[forgetest.Feature]string{
 				forgetest.Accounts: "files have no numbers of people", forgetest.Events: "files have no history", forgetest.Labels: "a label is where it is named",
 				forgetest.Assignees: "the front matter has none", forgetest.Closing: "a file is there or not", forgetest.Pulls: "it has no branches",
-				forgetest.Checks: "it has no CI", forgetest.Remotes: "it is no server",
+				forgetest.Checks: "it has no CI", forgetest.Remotes: "it is no server", forgetest.Signs: "text has none",
 			},
 		}
 	})

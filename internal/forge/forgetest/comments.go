@@ -208,3 +208,51 @@ func postDeleted(t *testing.T, f Fixture) {
 		t.Errorf("%q", notes)
 	}
 }
+
+func signs(t *testing.T, f Fixture) {
+	ken, eve := f.person("ken", forge.Write), f.person("eve", forge.Read)
+	r, ok := f.Forge.(forge.Reactions)
+	if !ok {
+		t.Fatal("it shows no reactions")
+	}
+	id := f.World.Open(ken, "x", "x", "agent")
+	k := f.key("issue", id)
+	f.World.Comment(ken, id, "no question")
+	note := f.World.Comment(ken, id, "a question")
+	comment := f.comments(t, k)[1].ID
+	self := want[forge.Person](t)(f.Forge.Self(bg))
+	for range 2 { // once in effect
+		must(t, r.React(bg, k, "", forge.Seen))
+		must(t, r.React(bg, k, comment, forge.Seen))
+	}
+	f.World.Pass(2 * time.Second)
+	f.World.React(eve, id, note, forge.Yes)
+	f.World.Pass(2 * time.Second)
+	f.World.React(ken, id, note, "heart")
+	f.World.React(ken, id, note, forge.No)
+	told := func(comment string) (s []string) {
+		all := want[[]forge.Reaction](t)(r.Reactions(bg, k, comment))
+		for i, one := range all {
+			who := fmt.Sprint(one.By.ID)
+			for _, p := range []forge.Person{self, ken, eve} {
+				if p.ID == one.By.ID && p.Login == one.By.Login {
+					who = p.Login
+				}
+			}
+			s = append(s, who+" "+one.Sign)
+			if one.At.IsZero() || i > 0 && one.At.Before(all[i-1].At) {
+				t.Errorf("%+v", all)
+			}
+		}
+		return s
+	}
+	if got := told(""); !slices.Equal(got, []string{self.Login + " eyes"}) {
+		t.Errorf("on the item: %q", got)
+	}
+	if got := told(comment); !slices.Equal(got, []string{self.Login + " eyes", "eve +1", "ken -1"}) {
+		t.Errorf("on the comment: %q", got)
+	}
+	if _, err := r.Reactions(bg, k, "note/99999999"); !forge.Is(err, forge.NotFound) {
+		t.Errorf("of no comment: %v", err)
+	}
+}

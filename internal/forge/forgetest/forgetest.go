@@ -26,6 +26,7 @@ const (
 	Pulls     Feature = "pulls"     // pull requests and their reviews
 	Checks    Feature = "checks"    // what the forge's CI says
 	Remotes   Feature = "remotes"   // repositories that git reaches
+	Signs     Feature = "signs"     // reactions on items and comments
 	Summaries Feature = "summaries" // the text of a whole review; without it is a note
 )
 
@@ -62,6 +63,8 @@ type World interface {
 	Edit(by forge.Person, id, note, body string)
 	// Delete removes a note of that item.
 	Delete(by forge.Person, id, note string)
+	// React puts a sign on a note of that item: one of forge's, or "heart".
+	React(by forge.Person, id, note, sign string)
 	// Label and Unlabel put a label on and take it off.
 	Label(by forge.Person, id, label string)
 	Unlabel(by forge.Person, id, label string)
@@ -106,6 +109,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"a comment is found again", nil, postAgain},
 		{"a copied marker", nil, postCopied},
 		{"a deleted comment is posted anew", nil, postDeleted},
+		{"signs", []Feature{Signs, Accounts}, signs},
 		{"labels are set", nil, setLabels},
 		{"labels of any name", nil, setOddLabels},
 		{"labels are created", []Feature{Labels}, ensureLabels},

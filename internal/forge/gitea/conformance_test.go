@@ -270,6 +270,10 @@ func (w *world) Edit(by forge.Person, _, note, body string) {
 // Delete is the administrator's where people may delete their own alone.
 func (w *world) Delete(_ forge.Person, _, note string) { w.do("", "DELETE", w.note(note), nil, nil) }
 
+func (w *world) React(by forge.Person, _, note, sign string) {
+	w.do(by.Login, "POST", w.note(note)+"/reactions", map[string]string{"content": sign}, nil)
+}
+
 func (w *world) Label(by forge.Person, id, label string) {
 	w.do(by.Login, "POST", w.at("issues", id, "labels"), sdk.IssueLabelsOption{Labels: []int64{w.label(label)}}, nil)
 }

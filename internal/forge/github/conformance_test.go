@@ -106,6 +106,10 @@ func (w *world) Comment(by forge.Person, id, body string) string {
 func (w *world) Edit(_ forge.Person, _, note, body string) { w.repo.EditComment(w.note(note), body) }
 func (w *world) Delete(_ forge.Person, _, note string)     { w.repo.DeleteComment(w.note(note)) }
 
+func (w *world) React(by forge.Person, _, note, sign string) {
+	w.repo.React(w.note(note), by.Login, sign)
+}
+
 func (w *world) Label(by forge.Person, id, label string) { w.repo.Label(w.number(id), label, by.Login) }
 func (w *world) Unlabel(by forge.Person, id, label string) {
 	w.repo.Unlabel(w.number(id), label, by.Login)

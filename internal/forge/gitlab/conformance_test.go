@@ -121,6 +121,10 @@ func (w *world) Edit(_ forge.Person, id, note, body string) {
 }
 func (w *world) Delete(_ forge.Person, id, note string) { w.p.Delete(w.number(id), w.note(note)) }
 
+func (w *world) React(by forge.Person, id, note, sign string) {
+	w.p.Award(w.number(id), w.note(note), by.Login, map[string]string{forge.Yes: "thumbsup", forge.No: "thumbsdown", "heart": "heart"}[sign])
+}
+
 func (w *world) Label(by forge.Person, id, label string) {
 	w.p.Label(w.number(id), by.Login, label, true)
 }

@@ -113,6 +113,10 @@ var routes = []route{
 		}
 		return notFound()
 	}},
+	{"GET " + at + "/issues/{index}/reactions", 1, listReactions(onIssue)},
+	{"POST " + at + "/issues/{index}/reactions", 1, react(onIssue)},
+	{"GET " + at + "/issues/comments/{id}/reactions", 1, listReactions(onComment)},
+	{"POST " + at + "/issues/comments/{id}/reactions", 1, react(onComment)},
 	{"PATCH " + at + "/issues/comments/{id}", 1, editComment},
 	{"DELETE " + at + "/issues/comments/{id}", 1, func(c *call) (int, any) {
 		i, n := c.comment()

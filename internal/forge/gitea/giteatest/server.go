@@ -46,12 +46,13 @@ type Server struct {
 	backend string
 	api     *description
 
-	mu     sync.Mutex
-	last   int64
-	users  []*user
-	repos  []*repo
-	labels map[int64][]*sdk.Label // of organizations
-	tokens map[string]*user
+	mu        sync.Mutex
+	last      int64
+	users     []*user
+	repos     []*repo
+	labels    map[int64][]*sdk.Label  // of organizations
+	reactions map[any][]*sdk.Reaction // by issue or comment
+	tokens    map[string]*user
 }
 
 type user struct {
@@ -110,7 +111,7 @@ type event struct {
 // New starts a server that ends with the test; now is its clock.
 func New(t T, now func() time.Time) *Server {
 	t.Helper()
-	s := &Server{t: t, now: now, dir: t.TempDir(), Most: 50, last: 100, labels: map[int64][]*sdk.Label{}, tokens: map[string]*user{}}
+	s := &Server{t: t, now: now, dir: t.TempDir(), Most: 50, last: 100, labels: map[int64][]*sdk.Label{}, reactions: map[any][]*sdk.Reaction{}, tokens: map[string]*user{}}
 	var err error
 	if s.backend, err = gittest.Backend(); err != nil {
 		t.Fatalf("giteatest: %v", err)

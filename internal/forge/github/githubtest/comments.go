@@ -19,6 +19,10 @@ var commentRoutes = []route{
 	})},
 	{"PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}", "user", withComment((*call).editComment)},
 	{"DELETE /repos/{owner}/{repo}/issues/comments/{comment_id}", "user", withComment((*call).deleteComment)},
+	{"GET /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions", "anyone", withComment(func(c *call, m *comment) *answer { return c.listReactions(m.signs) })},
+	{"POST /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions", "user", withComment(func(c *call, m *comment) *answer { return c.react(&m.signs) })},
+	{"GET /repos/{owner}/{repo}/issues/{issue_number}/reactions", "anyone", withIssue(func(c *call, i *issue) *answer { return c.listReactions(i.signs) })},
+	{"POST /repos/{owner}/{repo}/issues/{issue_number}/reactions", "user", withIssue(func(c *call, i *issue) *answer { return c.react(&i.signs) })},
 }
 
 func (r *repo) comment(id int64) *comment {

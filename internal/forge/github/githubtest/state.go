@@ -70,6 +70,7 @@ type repo struct {
 func (r *repo) full() string { return r.owner.login + "/" + r.name }
 
 type issue struct {
+	signs     []*reaction
 	id        int64
 	repo      *repo
 	number    int
@@ -99,6 +100,7 @@ type edit struct {
 }
 
 type comment struct {
+	signs   []*reaction
 	id      int64
 	issue   *issue
 	author  *account

@@ -48,6 +48,10 @@ func routes() map[string]handler {
 		for _, method := range []string{"GET", "PUT", "DELETE"} {
 			all[method+" "+one+"/notes/{note_id}"] = on(noteOne)
 		}
+		for _, method := range []string{"GET", "POST"} {
+			all[method+" "+one+"/award_emoji"] = on(awards)
+			all[method+" "+one+"/notes/{note_id}/award_emoji"] = on(awards)
+		}
 		all["GET "+one+"/resource_label_events"] = on(func(c *call, i *item) (int, any) {
 			wires := []object{}
 			for _, e := range i.events {

@@ -61,6 +61,7 @@ type item struct {
 	assignees                []*user
 	created, updated         time.Time
 	notes                    []*note
+	awards                   []*award
 	events                   []*event
 	locked, confidential     bool
 	movedTo                  int64
@@ -93,6 +94,7 @@ type note struct {
 	system, internal, resolved bool
 	path, head                 string // of a DiffNote
 	line                       int
+	awards                     []*award
 }
 
 type status struct {
