@@ -186,9 +186,9 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	t.speaks(j.SessionID)
 	t.progress(o, t.lang.T("job.begins"))
 	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: at.name, Type: "chat", ID: id}
+	platform, login, _ := strings.Cut(people.Account(j.User), ":")
 	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: people.User(j.User), Run: raw,
-		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
-			CompressionThreshold: t.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: t.cfg.ContextStorage.MaxMemoryMessages}})
+		Config: t.metadataOf(ctx, platform, login, t.wants(j.Role, string(j.Route), j.LocalOnly), t.ofModel(spec))})
 	if err != nil {
 		t.progress(o, "")
 		return "", err
