@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,5 +176,37 @@ func TestUserOfARun(t *testing.T) {
 		if got := platform + " " + login; got != want || err != nil {
 			t.Errorf("%s: %s, %v", order, got, err)
 		}
+	}
+}
+
+// A job of a chat goes by the settings of the account that who asked is linked to; the conversation
+// does not.
+func TestAJobGoesByItsUser(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "github", "hanako.yaml")
+	text, err := os.ReadFile(v.config)
+	if err := errors.Join(err, os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("llm: {lmstudio: {api_key: key-of-hanako-01, context_length: 16384}}\n"), 0o600),
+		os.WriteFile(v.config, append(text, []byte("access: {people: {'terminal:hanako': 'github:hanako'}}\nuser_config: {directory: "+dir+"}\n")...), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h, s, end := v.process(hanakos)
+	defer end()
+	v.says(h, hanakos, "/code2 greet the moon")
+	p, _ := s.until(t, 0, "request: ")
+	jobs := 0
+	for _, r := range v.models.Requests() {
+		want := ""
+		if r.Model == "coder-m" {
+			jobs, want = jobs+1, "Bearer key-of-hanako-01"
+		}
+		if got := r.Header.Get("Authorization"); got != want {
+			t.Errorf("%s is called with %q", r.Model, got)
+		}
+	}
+	all, err := contextstore.List(t.Context(), h.store.BaseDir, contextstore.Viewer{Admin: true}, contextstore.Filter{})
+	if err != nil || jobs == 0 || len(all.Views) != 1 || all.Views[0].Metadata.Config.ContextLength != 16384 || all.Views[0].Metadata.User != "hanako" {
+		t.Errorf("%d calls for %s, %+v, %v", jobs, p.Approval.Job, all.Views, err)
 	}
 }
