@@ -133,8 +133,14 @@ func (r *run) rules(task string) (text string) {
 	if r.lead.about != nil {
 		text += r.lead.about(task)
 	}
+	if r.Wishes != "" {
+		text += wishes + r.Wishes
+	}
 	return text
 }
+
+// wishes goes before what the user of a run wants of each of their runs.
+const wishes = "\n\nThe person whose task this is wishes, as far as nothing above says otherwise:\n\n"
 
 // coordinate opens the loop of the run, and what leads it.
 func (r *run) coordinate(ctx context.Context) error {

@@ -48,6 +48,7 @@ type Agent struct {
 	Similar     Similar   // nil looks for no similar runs
 	Planning    *Planning // nil runs the plain loop of model and tools
 	Progress    Progress
+	Wishes      string // of the user, for the system prompt; "" for none
 
 	// Notice tells the user of a run on this machine what they should know as it
 	// begins; nil for nobody.

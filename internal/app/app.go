@@ -25,6 +25,7 @@ import (
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/record"
 	"toritsugi/internal/llm/script"
 	"toritsugi/internal/models"
@@ -121,8 +122,11 @@ type system struct {
 	source   *workspace.Source                          // of a new run
 	kept     string                                     // the configuration of the run to be resumed
 	hosted   *task.Key                                  // of the run to be resumed, where that is served; else nil
+	resumed  contextstore.Metadata                      // of the run to be resumed
 	hosts    map[string]*delivery.Host                  // by source
 	folder   *folder.Forge                              // that is among them, nil for none
+	users    *users                                     // see openUsers; nil without settings of users
+	wishes   string                                     // of the user, for the system prompt
 	jobs     *approval.Jobs                             // see approvals; nil before it was asked for
 	walls    func(sandbox.Spec) (sandbox.Runner, error) // see shell; nil before it was asked for
 }
@@ -188,7 +192,16 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	if err := s.openModels(); err != nil {
 		return report, &ConfigError{err}
 	}
-	defer func() { _ = s.models.Close() }() // what it looked after is no longer called
+	house := s.models
+	defer func() { _ = house.Close() }() // what it looked after is no longer called
+	if s.opt.Resume != "" {
+		theirs, done, err := s.forRun(ctx, s.resumed)
+		if err != nil {
+			return report, &ConfigError{err}
+		}
+		defer done()
+		*s = *theirs // for this run alone
+	}
 	client, spec, err := s.client(ctx, "tori run "+cmp.Or(s.opt.Resume, meta.TaskKey.ID))
 	if err != nil {
 		return report, &ConfigError{err}
@@ -442,6 +455,7 @@ func (s *system) settle() (err error) {
 	for _, w := range s.cfg.Warnings() {
 		s.log.Warn(w.Error())
 	}
+	s.users = s.openUsers()
 	return nil
 }
 
@@ -573,14 +587,20 @@ func (s *system) summarise(ctx context.Context, uuid string, e contextstore.Effe
 		}
 		defer func() { _ = s.models.Close() }() // what it looked after is no longer called
 	}
-	client, spec, err := s.client(ctx, "tori summary "+contextstore.Short(uuid))
+	one, done, err := s.forRun(ctx, m)
+	var client llm.Client
+	var spec models.Spec
+	if err == nil {
+		defer done()
+		client, spec, err = one.client(ctx, "tori summary "+contextstore.Short(uuid))
+	}
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
 	if err != nil { // the one that was put together from the records stands
 		return delivery.NotDelivered + s.env.Lang.Error(err), nil
 	}
-	return s.agent(client, &spec, m.TaskKey, s.walls).Summarise(ctx, uuid, e)
+	return one.agent(client, &spec, m.TaskKey, s.walls).Summarise(ctx, uuid, e)
 }
 
 // Stats are the costs of a run, for benchmarks.

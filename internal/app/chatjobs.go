@@ -175,7 +175,7 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	spec, err := t.models.Spec(ctx, t.use(j.Role, string(j.Route), j.LocalOnly))
+	spec, err := t.models.Spec(ctx, t.wants(j.Role, string(j.Route), j.LocalOnly))
 	if err != nil {
 		return "", err
 	}
@@ -186,9 +186,9 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	t.speaks(j.SessionID)
 	t.progress(o, t.lang.T("job.begins"))
 	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: at.name, Type: "chat", ID: id}
+	platform, login, _ := strings.Cut(people.Account(j.User), ":")
 	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: people.User(j.User), Run: raw,
-		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
-			CompressionThreshold: t.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: t.cfg.ContextStorage.MaxMemoryMessages}})
+		Config: t.metadataOf(ctx, platform, login, t.wants(j.Role, string(j.Route), j.LocalOnly), t.ofModel(spec))})
 	if err != nil {
 		t.progress(o, "")
 		return "", err
@@ -229,7 +229,7 @@ func owner(session string) string {
 	return rest
 }
 
-func (t *talks) use(role, route string, localOnly bool) models.Use {
+func (t *talks) wants(role, route string, localOnly bool) models.Use {
 	return models.Use{Role: role, Route: route, LocalOnly: localOnly, Who: "chat"}
 }
 
@@ -423,6 +423,12 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	if proposed, err := approval.Read(c.Dir()); err == nil {
 		made = &proposed
 	}
+	theirs, done, unknown := t.forRun(ctx, c.Metadata())
+	if unknown == nil {
+		defer done()
+		with := *t
+		with.system, t = theirs, &with
+	}
 	plan, local := planned(t.cfg), o.LocalOnly || t.engine.LocalOnly(o.Chat.Session)
 	if made != nil && local {
 		plan = nil // what was proposed is put to people, whoever was to judge it
@@ -431,7 +437,9 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 		t.progress(*o.Chat, t.lang.T("job.applying"))
 	}
 	if job.AsksModel(plan, o, made) {
-		client, spec, err = t.models.Client(ctx, t.use(o.Role, o.Chat.Route, local))
+		if err = unknown; err == nil {
+			client, spec, err = t.models.Client(ctx, t.wants(o.Role, o.Chat.Route, local))
+		}
 	}
 	if err != nil {
 		end := task.Outcome{Status: task.Failed, Reason: t.lang.Error(err)}

@@ -51,7 +51,7 @@ func (s *system) readJob() error {
 		s.opt.Repo, s.opt.Issue, s.opt.Message, s.opt.Images = job.Repo, job.Issue, job.Message, job.Images
 		s.again = &v.Metadata.TaskKey
 	default:
-		s.opt.Resume = v.Metadata.UUID
+		s.opt.Resume, s.resumed = v.Metadata.UUID, v.Metadata
 		if v.Status().Final() {
 			s.ended = &v
 		}

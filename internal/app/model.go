@@ -34,7 +34,7 @@ func (s *system) openModels() (err error) {
 // client is the model that works on the run: the one asked for by name, else
 // that of the role, else what is at hand.
 func (s *system) client(ctx context.Context, who string) (llm.Client, models.Spec, error) {
-	return s.models.Client(ctx, models.Use{Role: s.opt.Role, Model: s.opt.Model, Script: s.opt.Script, LocalOnly: s.opt.LocalOnly, Who: who})
+	return s.models.Client(ctx, s.use(who))
 }
 
 // record makes the file of --record. The caller ends it with recorded.

@@ -85,7 +85,7 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 			MaxOutput: cfg.Sandbox.MaxOutputBytes},
 		Limits:   agent.Limits{Run: budget(cfg, spec), Day: dayLimits(cfg)},
 		Window:   agent.Window{Tokens: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: s.memory(spec), Summarizer: s.summarizer(client, spec, project)},
-		Planning: planned(cfg), Progress: s.progress(),
+		Planning: planned(cfg), Progress: s.progress(), Wishes: s.wishes,
 	}
 	a.Inheritance = s.inheritance()
 	if cfg.Search.Similar.Enabled {

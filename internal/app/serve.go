@@ -21,6 +21,7 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
 	"toritsugi/internal/models"
 	"toritsugi/internal/order"
 	"toritsugi/internal/sandbox"
@@ -218,6 +219,11 @@ func (s *system) watch(h *delivery.Host) *dispatch.Watch {
 	} else {
 		w.Patterns, w.MaxPerHour = []string{s.folder.Repo().String()}, math.MaxInt
 	}
+	if s.users != nil {
+		w.Settings = func(ctx context.Context, login string) contextstore.MetadataConfig {
+			return s.metadataOf(ctx, h.Source(), login, s.use("tori serve"), w.Config)
+		}
+	}
 	return w
 }
 
@@ -241,7 +247,11 @@ func (d *daemon) assemble() {
 		return dialogue.AnswerOverdue(ctx, s.store, s.env.Now(), v)
 	}
 	d.monitor.Renewed = func(ctx context.Context, v contextstore.View) (bool, error) {
-		return s.store.DayOver(ctx, v.Metadata.UUID, dayLimits(cfg))
+		l, err := s.daysOf(ctx, v.Metadata)
+		if err != nil {
+			return false, err
+		}
+		return s.store.DayOver(ctx, v.Metadata.UUID, l)
 	}
 	d.monitor.Left = func(v contextstore.View) {
 		s.log.Warn("The owner of a run died; tori run --resume goes on with it", "uuid", v.Metadata.UUID, "task", v.Metadata.TaskKey.String())
@@ -285,7 +295,13 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 	if c.Metadata().TaskKey.Type == "chat" {
 		return d.talks.work(ctx, c)
 	}
-	client, spec, err := one.models.Client(ctx, models.Use{Role: one.opt.Role, Model: one.opt.Model, Script: one.opt.Script, LocalOnly: one.opt.LocalOnly, Who: "tori serve " + contextstore.Short(c.UUID())})
+	theirs, done, err := one.forRun(ctx, c.Metadata())
+	var client llm.Client
+	var spec models.Spec
+	if err == nil {
+		defer done()
+		client, spec, err = theirs.models.Client(ctx, theirs.use("tori serve "+contextstore.Short(c.UUID())))
+	}
 	if err != nil {
 		// It is no fault of the run: it waits until the model is there.
 		one.log.Error("No model for the run: " + d.env.Lang.Error(err))
@@ -295,7 +311,7 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 		}
 		return agent.Report{UUID: c.UUID(), Outcome: o}, c.Transition(context.WithoutCancel(ctx), o)
 	}
-	a := one.agent(client, &spec, c.Metadata().TaskKey, d.shell)
+	a := theirs.agent(client, &spec, c.Metadata().TaskKey, d.shell)
 	a.Dialogue.Signals = d.mailbox.Take
 	report, err := a.Execute(ctx, c)
 	if err == nil && report.Outcome.Status.Final() {

@@ -49,6 +49,8 @@ type Config struct {
 	Security             Security       `yaml:"security" doc:"Masking of secrets."`
 	Broker               Broker         `yaml:"broker" doc:"What a run may send out: comments, branches, pull requests."`
 	Access               Access         `yaml:"access" doc:"Who may see which tasks."`
+	UserConfigAPI        UserConfigAPI  `yaml:"user_config_api" doc:"A server that knows the settings of users: models, keys, limits (docs/models.md)."`
+	UserConfig           UserConfig     `yaml:"user_config" doc:"Settings of single users."`
 	GitHub               GitHub         `yaml:"github" doc:"GitHub, whose issues and pull requests tori serve works on."`
 	GitLab               GitLab         `yaml:"gitlab" doc:"GitLab, whose issues and merge requests tori serve works on."`
 	Gitea                Gitea          `yaml:"gitea" doc:"Gitea or Forgejo, whose issues and pull requests tori serve works on."`

@@ -78,6 +78,8 @@ func defaults() *Config {
 		Channels:             Channels{Channel{"router"}, LINE{BaseURL: "https://api.line.me"}, Slack{Channel: Channel{"router"}, BaseURL: "https://slack.com/api"}, HTTP{Channel: Channel{"router"}}},
 		Sessions:             Sessions{"04:00", 5, 90},
 		Maintenance:          Maintenance{"03:00", ""},
+		UserConfigAPI:        UserConfigAPI{TimeoutSeconds: 10},
+		UserConfig:           UserConfig{OnFailure: "defaults"},
 		Backup:               Backup{Schedule: "daily", Generations: 7, S3: S3{Region: "us-east-1"}},
 		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
@@ -268,6 +270,8 @@ tokens: {estimator: o200k}
 security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_routes: [CHAT], mask_pii_on_code: false, local_hosts: [gpu.example.com]}
 broker: {trifecta: refuse, repository_untrusted: true, allowed_hosts: [docs.example.com, "*.example.org"], mentions: groups, max_text_bytes: 1000, max_patch_mb: 2, max_comments: 3, max_pushes: 5, max_pull_requests: 6}
 access: {admins: [ken, hanako], people: {'slack:U1': 'github:hanako', 'terminal:ken': 'github:ken-at-work'}}
+user_config_api: {enabled: false, url: "https://users.example.com", api_key: key-of-users, timeout_seconds: 7}
+user_config: {directory: /users, on_failure: wait}
 github:
   {url: "https://ghe.example.com", token: tok-of-git, token_file: t.txt, ca_file: /etc/h.pem, app_id: 1, app_private_key_file: k.pem, app_installation_id: 2, repositories: [a/b, c/*], webhook_secret: secret-of-hooks, webhook_secret_file: h.txt, write_spacing_ms: 10,
   bot_label: l1, processing_label: l2, done_label: l3, paused_label: l4, stopped_label: l5, failed_label: l6, waiting_label: l7, create_labels: false,
@@ -357,6 +361,7 @@ func TestEveryKey(t *testing.T) {
 		Setup:     []Check{{"npm ci", "npm ci", 0, ""}, {"deps", "go mod download", 900, ""}},
 		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, false, []string{"gpu.example.com"}},
 		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", 1000, 2, 3, 5, 6}, Access: Access{[]string{"ken", "hanako"}, map[string]string{"slack:U1": "github:hanako", "terminal:ken": "github:ken-at-work"}},
+		UserConfigAPI: UserConfigAPI{false, "https://users.example.com", "key-of-users", 7}, UserConfig: UserConfig{"/users", "wait"},
 		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", "/etc/h.pem", 1, "k.pem", 2, 10, Watching{[]string{"a/b", "c/*"}, "secret-of-hooks", "h.txt", "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9}},
 		GitLab:     GitLab{"https://lab.example.com/git", "tok-of-lab", "u.txt", "/etc/l.pem", Watching{[]string{"g/sub/b", "g/*"}, "secret-of-lab-hooks", "i.txt", "m1", "m2", "m3", "m4", "m5", "m6", "m7", false, false, "triage", "omit", false, 8}},
 		Gitea:      Gitea{"https://tea.example.com", "tok-of-tea", "v.txt", "/etc/t.pem", Watching{[]string{"e/f"}, "secret-of-tea-hooks", "j.txt", "n1", "n2", "n3", "n4", "n5", "n6", "n7", false, false, "maintain", "omit", false, 7}},
@@ -379,7 +384,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-hooks", "secret-of-http", "secret-of-lab-hooks", "secret-of-line", "secret-of-s3", "secret-of-tea-hooks", "signing-of-slack", "tok-of-git", "tok-of-lab", "tok-of-tea", "token-of-line", "token-of-s3"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-users", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-hooks", "secret-of-http", "secret-of-lab-hooks", "secret-of-line", "secret-of-s3", "secret-of-tea-hooks", "signing-of-slack", "tok-of-git", "tok-of-lab", "tok-of-tea", "token-of-line", "token-of-s3"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -476,6 +481,8 @@ func TestErrors(t *testing.T) {
 		{"same label of gitlab", "gitlab: {done_label: coding agent}", `c.yaml:1: gitlab.done_label: expected a label of its own, found "coding agent", which gitlab.bot_label has already`},
 		{"person", "access: {people: {hanako: 'github:hanako'}}", `c.yaml:1: access.people.hanako: expected a person as CHANNEL:ID, such as slack:U123 or terminal:hanako, found the text "hanako"`},
 		{"chat twice", "chat: {repositories: [{name: a, path: /x}, {name: a, path: /y}]}", `c.yaml:1: chat.repositories[1]: expected a name of its own, found "a", which chat.repositories[0] has already`},
+		{"users of nowhere", "user_config_api: {enabled: true}", `c.yaml:1: user_config_api.enabled asks for settings of users at user_config_api.url, which is not set`},
+		{"users of two places", "user_config_api: {enabled: true, url: 'http://x'}\nuser_config: {directory: /u}", `c.yaml:2: settings of users come from user_config_api or from user_config.directory, not from both: take one away`},
 		{"retention", "context_storage: {retention: {delete_days: 30}}", `c.yaml:1: context_storage.retention.delete_days is 30: runs may be inherited from for 90 days (context_inheritance.context_expiry_days); keep them as long, or inherit for fewer days`},
 		{"retention rule", "context_storage: {retention: {rules: [{status: completed, delete_days: 30}, {status: failed, delete_days: 30}]}}", `c.yaml:1: context_storage.retention.rules[0].delete_days is 30: runs may be inherited from for 90 days (context_inheritance.context_expiry_days); keep them as long, or inherit for fewer days`},
 		{"retention rule for nothing", "context_storage: {retention: {rules: [{gzip_days: 3}]}}", `c.yaml:1: context_storage.retention.rules[0]: expected status (completed, stopped or failed), repository (owner/name), or both`},
@@ -508,7 +515,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, gitlab, gitea, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, backup, search, context_inheritance\n" +
+			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, user_config_api, user_config, github, gitlab, gitea, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, backup, search, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -768,7 +775,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 445 {
+	if len(all) != 451 {
 		t.Errorf("%d keys", len(all))
 	}
 }

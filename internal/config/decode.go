@@ -151,7 +151,7 @@ func (p *parser) key(kv *ast.MappingValueNode, line int, where string, seen map[
 func (p *parser) unknown(line int, where, name string, sc scope) {
 	if strings.Contains(name, ".") {
 		if spelling.Nearest(where, p.allPaths()) != "" {
-			p.problem("config.dotted", p.line(line), where)
+			p.unknownProblem("config.dotted", p.line(line), where)
 			return
 		}
 	}
@@ -163,15 +163,15 @@ func (p *parser) unknown(line int, where, name string, sc scope) {
 		}
 	}
 	if best != "" {
-		p.problem("config.unknown_near", p.line(line), where, best)
+		p.unknownProblem("config.unknown_near", p.line(line), where, best)
 		return
 	}
 	siblings := sc.schema.children[sc.section]
 	if near := spelling.Nearest(name, siblings); near != "" {
-		p.problem("config.unknown_near", p.line(line), where, sc.show(join(sc.section, near)))
+		p.unknownProblem("config.unknown_near", p.line(line), where, sc.show(join(sc.section, near)))
 		return
 	}
-	p.problem("config.unknown", p.line(line), where, strings.Join(siblings, ", "))
+	p.unknownProblem("config.unknown", p.line(line), where, strings.Join(siblings, ", "))
 }
 
 func (p *parser) allPaths() []string {

@@ -101,6 +101,7 @@ type parser struct {
 	target   reflect.Value // of config
 	getenv   func(string) string
 	problems []error
+	lenient  bool // a key that is not known is no problem
 }
 
 func (p *parser) problem(key string, args ...any) {
@@ -185,6 +186,7 @@ func (p *parser) finish() {
 	p.retention()
 	p.inheritance()
 	p.confidences()
+	p.users()
 	for i := range c.MCPServers {
 		if s := &c.MCPServers[i]; s.TimeoutSeconds == 0 {
 			s.TimeoutSeconds = 120

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -439,6 +440,51 @@ func TestFollowUpIsForOurs(t *testing.T) {
 		if _, ok, err := l.Store.Latest(t.Context(), k); ok != want || err != nil {
 			t.Errorf("%s begun: %v, %v", id, ok, err)
 		}
+	}
+}
+
+// A run is its author's, of a pull request of our own the first reviewer's, else that of whoever
+// asked.
+func TestWhoseRunItIs(t *testing.T) {
+	t.Parallel()
+	hanako, self, bot := forge.Person{ID: 7, Login: "hanako"}, forge.Person{ID: 1}, forge.Person{ID: 8, Login: "updates", Bot: true}
+	for name, c := range map[string]struct {
+		author    forge.Person
+		pull      bool
+		reviewers []forge.Person
+		want      string
+	}{
+		"author":                    {author: hanako, want: "hanako"},
+		"account that is gone":      {want: "ken"},
+		"app":                       {author: bot, want: "ken"},
+		"issue of our own":          {author: self, want: "ken"},
+		"pull request":              {author: hanako, pull: true, reviewers: []forge.Person{ken}, want: "hanako"},
+		"pull request of our own":   {author: self, pull: true, reviewers: []forge.Person{hanako, ken}, want: "hanako"},
+		"nobody is asked to review": {author: self, pull: true, want: "ken"},
+		"an app is":                 {author: self, pull: true, reviewers: []forge.Person{bot}, want: "ken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLobby(t, "a")
+			l.watch.self = self
+			l.watch.Settings = func(_ context.Context, login string) contextstore.MetadataConfig {
+				return contextstore.MetadataConfig{Model: "of " + login}
+			}
+			full := forge.Item{Key: key(1), Open: true, Author: c.author}
+			listed := full
+			if c.pull {
+				full.Pull, listed.Pull = &forge.Pull{Reviewers: c.reviewers}, &forge.Pull{}
+			}
+			l.hub.items["1"] = full
+			v, err := l.consider(t.Context(), l.watch, candidate{key(1), listed, order.Act{By: ken, At: l.hub.now, Event: "e", How: order.ByLabel}})
+			if v != Begun || err != nil {
+				t.Fatal(v, err)
+			}
+			run, _, err := l.Store.Latest(t.Context(), key(1))
+			if m := run.Metadata; err != nil || m.User != c.want || m.Config.Model != "of "+c.want {
+				t.Errorf("%s, %+v, %v", m.User, m.Config, err)
+			}
+		})
 	}
 }
 

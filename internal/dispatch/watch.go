@@ -28,6 +28,8 @@ type Watch struct {
 	StopRemoved bool     // taking either away stops the run
 	MaxPerHour  int      // runs of one task
 	Config      contextstore.MetadataConfig
+	// Settings is Config of the runs of one user; nil for Config.
+	Settings func(ctx context.Context, login string) contextstore.MetadataConfig
 	// StayPaused forgets what a paused run waits for to go on by itself; may be nil.
 	StayPaused func(ctx context.Context, uuid string) error
 
@@ -281,7 +283,15 @@ func (i *Intake) begin(ctx context.Context, w *Watch, a candidate) (v Verdict, e
 	if err != nil {
 		return "", err
 	}
-	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.act.By.Login, Title: progress.OneLine(a.item.Title), Config: w.Config, Run: raw}, delivery.QueuedLabels)
+	user, err := w.userOf(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	set := w.Config
+	if w.Settings != nil {
+		set = w.Settings(ctx, user)
+	}
+	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: user, Title: progress.OneLine(a.item.Title), Config: set, Run: raw}, delivery.QueuedLabels)
 	var live *contextstore.LiveError
 	if errors.As(err, &live) {
 		return InHand, nil // somebody else was quicker
@@ -292,4 +302,26 @@ func (i *Intake) begin(ctx context.Context, w *Watch, a candidate) (v Verdict, e
 	i.Log.Info("Task queued: "+a.key.String(), "uuid", id, "by", a.act.By.Login, "how", a.act.How)
 	i.Wake()
 	return Begun, nil
+}
+
+// userOf is whose run an asking begins: the author's of the item, of a pull request of our own
+// the first who is asked to review it; whoever asked, where there is no such person.
+//
+// Source: reference "task_key and queue message".
+func (w *Watch) userOf(ctx context.Context, a candidate) (string, error) {
+	p := a.item.Author
+	if a.item.Pull != nil && p.Is(w.self) {
+		it, err := w.Host.Item(ctx, a.key) // lists do not tell it
+		if err != nil {
+			return "", err
+		}
+		p = forge.Person{}
+		if it.Pull != nil && len(it.Pull.Reviewers) > 0 {
+			p = it.Pull.Reviewers[0]
+		}
+	}
+	if p.Login == "" || p.Bot || p.Is(w.self) {
+		p = a.act.By
+	}
+	return p.Login, nil
 }

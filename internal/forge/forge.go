@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -232,6 +233,11 @@ type Person struct {
 	Bot   bool   `json:"bot,omitempty"` // an app, as the forge says; its name proves nothing
 }
 
+// Is reports whether p and q are one account.
+func (p Person) Is(q Person) bool {
+	return p.ID == q.ID && (q.ID != 0 || strings.EqualFold(p.Login, q.Login))
+}
+
 // Permission is what a person may do to a repository.
 type Permission int
 
@@ -290,12 +296,7 @@ func (i Item) Has(label string) bool {
 
 // AssignedTo reports whether the person is among the item's assignees.
 func (i Item) AssignedTo(p Person) bool {
-	for _, a := range i.Assignees {
-		if a.ID == p.ID && (p.ID != 0 || strings.EqualFold(a.Login, p.Login)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(i.Assignees, p.Is)
 }
 
 // Pull is what a pull request has beyond an issue. Lists of items leave it empty
@@ -307,7 +308,8 @@ type Pull struct {
 	// false also where the forge does not know yet.
 	Conflicts bool
 	// Marker is the one of ours in its text, "" where there is none.
-	Marker string
+	Marker    string
+	Reviewers []Person // who is asked to review it, and has not, where the forge tells
 	// Editable tells that a head in somebody's own copy of the repository may be pushed to.
 	Editable bool
 }

@@ -52,6 +52,7 @@ var floors = map[string]float64{
 	"llm/record":              2.15,
 	"llm/image":               2.15,
 	"models":                  3.0,
+	"userconfig":              3.0,
 	"scan":                    2.5,
 	"verdict":                 2.5,
 	"sandbox":                 2.0,

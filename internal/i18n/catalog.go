@@ -54,6 +54,7 @@ var catalog = [...]table{
 	{make: opsTexts},
 	{make: statsTexts},
 	{make: searchTexts},
+	{make: usersTexts},
 	{make: planningTexts},
 	{make: askingTexts},
 	{make: planningReplanTexts},

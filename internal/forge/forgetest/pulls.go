@@ -118,6 +118,9 @@ func requestReview(t *testing.T, f Fixture) {
 		if got := f.World.Reviewers(k.ID); !slices.Equal(got, []string{"ken"}) {
 			t.Errorf("%q", got)
 		}
+		if got := want[forge.Item](t)(f.Forge.Item(bg, k)).Pull.Reviewers; len(got) != 1 || got[0] != ken {
+			t.Errorf("%+v", got)
+		}
 	}
 	must(t, f.Code.RequestReview(bg, k, []forge.Person{eve}))
 	must(t, f.Code.RequestReview(bg, k, nil))

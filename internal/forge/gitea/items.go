@@ -215,7 +215,7 @@ func pullItem(r forge.Repo, p *sdk.PullRequest) forge.Item {
 		Open: p.State == sdk.StateOpen, Locked: p.IsLocked, URL: p.HTMLURL, Labels: names(p.Labels),
 		Pull: &forge.Pull{
 			Draft: p.Draft, Merged: p.HasMerged, Marker: rest.MarkerIn(p.Body),
-			Head: branch(p.Head), Base: branch(p.Base), Editable: p.AllowMaintainerEdit,
+			Head: branch(p.Head), Base: branch(p.Base), Editable: p.AllowMaintainerEdit, Reviewers: people(p.RequestedReviewers),
 		},
 	}
 	if p.Created != nil && p.Updated != nil {

@@ -207,7 +207,7 @@ func pullItem(r forge.Repo, p *github.PullRequest) forge.Item {
 			Marker: rest.MarkerIn(p.GetBody()),
 			Head:   branch(p.GetHead()), Base: branch(p.GetBase()),
 			Conflicts: p.Mergeable != nil && !*p.Mergeable && p.GetState() == "open",
-			Editable:  p.GetMaintainerCanModify(),
+			Editable:  p.GetMaintainerCanModify(), Reviewers: people(p.RequestedReviewers),
 		},
 	}
 }

@@ -247,7 +247,7 @@ func mergeItem(r forge.Repo, g *gitlab.BasicMergeRequest) forge.Item {
 			Head:      forge.Branch{Name: g.SourceBranch, Commit: g.SHA},
 			Base:      forge.Branch{Repo: r, Name: g.TargetBranch},
 			Conflicts: g.HasConflicts && g.State == "opened",
-			Editable:  g.AllowCollaboration,
+			Editable:  g.AllowCollaboration, Reviewers: users(g.Reviewers),
 		},
 	}
 	if g.Draft {
