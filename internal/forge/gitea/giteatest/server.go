@@ -67,6 +67,7 @@ type repo struct {
 	roles    map[int64]string // by the number of a user
 	labels   []*sdk.Label
 	issues   []*issue
+	hooks    []*Hook
 	statuses map[string][]*sdk.Status
 	before   string // owner/name that leads here
 	dir      string
