@@ -75,7 +75,7 @@ func createHook(c *call) (int, any) {
 }
 
 func deleteHook(c *call) (int, any) {
-	i := slices.IndexFunc(c.repo.hooks, func(h *Hook) bool { return h.ID == c.number("id") })
+	i := slices.IndexFunc(c.repo.hooks, func(h *Hook) bool { return h.ID == c.number() })
 	if i < 0 {
 		return notFound()
 	}

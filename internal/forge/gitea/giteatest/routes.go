@@ -143,7 +143,7 @@ var routes = []route{
 	{"POST " + at + "/pulls/{index}/reviews", 1, createReview},
 	{"GET " + at + "/pulls/{index}/reviews/{id}/comments", 1, func(c *call) (int, any) {
 		for _, r := range c.issue.pull.reviews {
-			if r.ID == c.number("id") {
+			if r.ID == c.number() {
 				return 200, r.lines
 			}
 		}

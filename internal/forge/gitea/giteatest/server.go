@@ -354,9 +354,9 @@ func (c *call) into(v any) {
 	}
 }
 
-// number is one in the path.
-func (c *call) number(name string) int64 {
-	n, _ := strconv.ParseInt(c.PathValue(name), 10, 64)
+// number is the id in the path.
+func (c *call) number() int64 {
+	n, _ := strconv.ParseInt(c.PathValue("id"), 10, 64)
 	return n
 }
 
