@@ -27,6 +27,7 @@ type caller struct {
 type called struct {
 	Repository string    `json:"repository"`
 	Item       string    `json:"item"`
+	ItemType   string    `json:"item_type,omitempty"`
 	Kind       hook.Kind `json:"kind"`
 }
 
@@ -78,7 +79,7 @@ func (d *daemon) webhooks() (all []*caller, err error) {
 
 // keep puts a delivery into the inbox. Those of a repository are one queue.
 func (d *daemon) keep(ctx context.Context, e hook.Delivery) error {
-	body, err := json.Marshal(called{e.Repo.String(), e.Item, e.Kind})
+	body, err := json.Marshal(called{e.Repo.String(), e.Item, e.ItemType, e.Kind})
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (c *caller) Gather(ctx context.Context, events []channel.Event) error {
 			call.Repo = r
 		}
 		if one.Kind == hook.Changed {
-			call.Changed = append(call.Changed, one.Item)
+			call.Changed = append(call.Changed, dispatch.Changed{Type: one.ItemType, ID: one.Item})
 		}
 	}
 	if call.Repo == (forge.Repo{}) {

@@ -10,15 +10,27 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
 )
 
 // Call says that something happened in a repository, as a webhook does. It is believed only
 // so far that a look there is due: what is done follows from what the forge says then.
 type Call struct {
 	Repo forge.Repo
-	// Changed are the numbers of the items that are other than they were; without
-	// any there is only something said.
-	Changed []string
+	// Changed are the items that are other than they were; without any there is only
+	// something said.
+	Changed []Changed
+}
+
+// Changed is an item that is other than it was.
+type Changed struct {
+	Type string // of its task; "" where the number tells
+	ID   string // its number
+}
+
+// tells reports whether a call tells of an item.
+func (c Call) tells(k task.Key) bool {
+	return slices.ContainsFunc(c.Changed, func(i Changed) bool { return i.ID == k.ID && (i.Type == "" || i.Type == k.Type) })
 }
 
 // call is a Call that somebody waits for.
@@ -112,7 +124,7 @@ func (i *Intake) visit(ctx context.Context, w *Watch, c Call, again bool) error 
 		return nil
 	}
 	w.heard(r, c, i.Now(), again)
-	runs = slices.DeleteFunc(slices.Clone(runs), func(r contextstore.Row) bool { return !slices.Contains(c.Changed, r.Key.ID) })
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r contextstore.Row) bool { return !c.tells(r.Key) })
 	err = i.repository(ctx, w, r, runs, watched && len(c.Changed) > 0)
 	switch {
 	case err == nil || ctx.Err() != nil:

@@ -20,7 +20,16 @@ func (l *lobby) asks(n int) {
 }
 
 // calls has somebody call, and the intake answer.
-func (l *lobby) calls(name string, changed ...string) error {
+func (l *lobby) calls(name string, numbers ...string) error {
+	l.t.Helper()
+	var changed []Changed
+	for _, n := range numbers {
+		changed = append(changed, Changed{ID: n})
+	}
+	return l.callsOf(name, changed...)
+}
+
+func (l *lobby) callsOf(name string, changed ...Changed) error {
 	l.t.Helper()
 	got := make(chan error)
 	go func() {
@@ -97,6 +106,25 @@ func TestACallStops(t *testing.T) {
 	}
 }
 
+// Where a forge numbers issues and merge requests each on their own, a call about one is none about
+// the other of its number.
+func TestACallTellsTheTypesApart(t *testing.T) {
+	t.Parallel()
+	l := newLobby(t, "a")
+	run := l.queued(5)
+	if err := l.look(true, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	l.hub.items["5"] = forge.Item{Key: key(5)} // closed
+	l.hub.read = nil
+	if err := l.callsOf("a", Changed{"merge_request", "5"}); err != nil || l.hub.read != nil || l.status(run).Final() {
+		t.Errorf("of the merge request: %v, read %q, %s", err, l.hub.read, l.status(run))
+	}
+	if err := l.callsOf("a", Changed{key(5).Type, "5"}); err != nil || l.status(run) != task.Stopped {
+		t.Errorf("of the issue: %v, %s", err, l.status(run))
+	}
+}
+
 // Calls that come while something is looked at share a look; a repository that nobody watches
 // gets none, one that is new to a pattern does.
 func TestCallsShareALook(t *testing.T) {
@@ -109,7 +137,7 @@ func TestCallsShareALook(t *testing.T) {
 	all := make(chan error)
 	for _, name := range []string{"a", "a", "a", "gone", "b"} {
 		go func() {
-			all <- l.Call(t.Context(), l.watch, Call{Repo: forge.Repo{Owner: "o", Name: name}, Changed: []string{"1"}})
+			all <- l.Call(t.Context(), l.watch, Call{Repo: forge.Repo{Owner: "o", Name: name}, Changed: []Changed{{ID: "1"}}})
 		}()
 	}
 	l.waitFor(5)

@@ -35,6 +35,13 @@ func gitlabTexts() map[string]text {
 		"gitlab.do_withdraw":   {en: "Closing merge request %s", ja: "マージリクエスト %s を閉じる操作"},
 		"gitlab.do_review":     {en: "Requesting a review of %s", ja: "%s のレビューの依頼"},
 
+		"gitlab.do_scopes": {en: "Reading the token's scopes", ja: "トークンのスコープの読み取り"},
+
+		"gitlab.said_unsigned": {en: "the webhook is there, without the signing token", ja: "Webhook はありますが、署名トークンが設定されていません"},
+		"gitlab.advice_unsigned": {
+			en: "Signing tokens (whsec_…) need GitLab 19.0 or later: update the server, or set gitlab.webhook_secret to a secret token of another form",
+			ja: "署名トークン（whsec_…）には GitLab 19.0 以降が必要です。サーバーを更新するか、gitlab.webhook_secret にそれ以外の形の秘密トークンを設定してください",
+		},
 		"gitlab.said_confidential": {en: "the issue is confidential and its project is not private", ja: "機密の Issue で、プロジェクトは非公開ではありません"},
 
 		"gitlab.advice_unauthorized": {
@@ -48,6 +55,10 @@ func gitlabTexts() map[string]text {
 		"gitlab.advice_forbidden": {
 			en: "Give the token's account the role Developer in this project, and look whether issues, merge requests and CI/CD are switched on there",
 			ja: "このプロジェクトで、トークンのアカウントに Developer ロールを付けてください。Issue・マージリクエスト・CI/CD が有効かどうかも確認してください",
+		},
+		"gitlab.advice_hook": {
+			en: "Webhooks are shown to the role Maintainer: give it to the token's account once, or set the webhook up by hand (docs/serve.md)",
+			ja: "Webhook は Maintainer ロールに表示されます。トークンのアカウントに一時的に付けるか、Webhook を手動で設定してください（docs/serve.md）",
 		},
 		"gitlab.advice_confidential": {
 			en: "What it says could come out in a merge request: such issues are worked on only in private projects",

@@ -1,6 +1,7 @@
 package gitlab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -27,7 +28,7 @@ func (d *call) explain(ctx context.Context, resp *gitlab.Response, err error) er
 		// "GitLab Maintenance Mode".
 		status = http.StatusServiceUnavailable
 	}
-	return d.Answered(status, message, i18n.E("gitlab.advice_unauthorized"), permission(message), err)
+	return d.Answered(status, message, i18n.E("gitlab.advice_unauthorized"), d.permission(message), err)
 }
 
 // words is what GitLab says, without the page that a proxy or a server in maintenance
@@ -44,11 +45,11 @@ func words(err error) string {
 }
 
 // permission says what the credential lacks, as far as GitLab tells.
-func permission(message string) *i18n.Error {
+func (d *call) permission(message string) *i18n.Error {
 	if strings.Contains(message, "insufficient_scope") {
 		return i18n.E("gitlab.advice_scope")
 	}
-	return i18n.E("gitlab.advice_forbidden")
+	return cmp.Or(d.forbidden, i18n.E("gitlab.advice_forbidden"))
 }
 
 // said reports whether an error is GitLab's refusal of that status with a text in it.

@@ -27,6 +27,8 @@ type call struct {
 	f *Forge
 	// project is the beginning of the paths below the project, "" for the server itself.
 	project string
+	// forbidden is the advice where the role does not do; nil is that of most calls.
+	forbidden *i18n.Error
 }
 
 // asking begins a call; repo is "" for the server itself.

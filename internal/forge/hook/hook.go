@@ -33,8 +33,11 @@ type Delivery struct {
 	ID     string     // the forge's, the same when it is sent again: 1 to 100 printable ASCII characters
 	Repo   forge.Repo // as the forge spells it
 	Item   string     // the number of the issue or the pull request
-	Kind   Kind
-	By     forge.Person // whose doing it was
+	// ItemType is the type of its task where the forge numbers issues and pull requests each on
+	// their own (GitLab); "" where the number tells.
+	ItemType string
+	Kind     Kind
+	By       forge.Person // whose doing it was
 }
 
 // How much is read of a delivery, in bytes. GitHub sends none of more than 25 MB.

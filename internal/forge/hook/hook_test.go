@@ -95,6 +95,8 @@ const (
 	elses   = `{"action":"labeled","issue":{"number":7},"repository":{"full_name":"other/widgets"},"sender":{"id":2,"login":"ken"}}`
 	own     = `{"action":"labeled","issue":{"number":7},"repository":{"full_name":"acme/widgets"},"sender":{"id":1,"login":"tori"}}`
 	glIssue = `{"object_kind":"issue","user":{"id":2,"username":"ken"},"project":{"path_with_namespace":"group/acme/widgets"},"object_attributes":{"id":301,"iid":9}}`
+	glMerge = `{"object_kind":"merge_request","user":{"id":2,"username":"ken"},"project":{"path_with_namespace":"group/acme/widgets"},"object_attributes":{"id":99,"iid":9}}`
+	glSaid  = `{"object_kind":"note","user":{"id":2,"username":"ken"},"project":{"path_with_namespace":"group/acme/widgets"},"object_attributes":{"id":1241,"noteable_type":"Issue"},"issue":{"id":301,"iid":9}}`
 	glNote  = `{"object_kind":"note","user":{"id":2,"username":"ken"},"project":{"path_with_namespace":"group/acme/widgets"},"object_attributes":{"id":1244,"noteable_type":"MergeRequest"},"merge_request":{"id":7,"iid":10}}`
 	glDiff  = `{"object_kind":"note","user":{"id":2,"username":"ken"},"project":{"path_with_namespace":"group/acme/widgets"},"object_attributes":{"id":1243,"noteable_type":"Commit"},"commit":{"id":"cfe3"}}`
 )
@@ -109,10 +111,10 @@ func TestDeliveries(t *testing.T) {
 		status             int
 		want               *Delivery
 	}{
-		{"an issue", "github", issue, github("issues", issue), 200, &Delivery{"github", "d1", widgets, "7", Changed, ken}},
-		{"a pull request", "github", pull, github("pull_request", pull), 200, &Delivery{"github", "d1", widgets, "8", Changed, ken}},
-		{"a comment", "github", issue, github("issue_comment", issue), 200, &Delivery{"github", "d1", widgets, "7", Said, ken}},
-		{"a review", "github", pull, github("pull_request_review", pull), 200, &Delivery{"github", "d1", widgets, "8", Said, ken}},
+		{"an issue", "github", issue, github("issues", issue), 200, &Delivery{"github", "d1", widgets, "7", "", Changed, ken}},
+		{"a pull request", "github", pull, github("pull_request", pull), 200, &Delivery{"github", "d1", widgets, "8", "", Changed, ken}},
+		{"a comment", "github", issue, github("issue_comment", issue), 200, &Delivery{"github", "d1", widgets, "7", "", Said, ken}},
+		{"a review", "github", pull, github("pull_request_review", pull), 200, &Delivery{"github", "d1", widgets, "8", "", Said, ken}},
 		{"a ping", "github", `{"zen":"."}`, github("ping", `{"zen":"."}`), 202, nil},
 		{"another event", "github", issue, github("push", issue), 202, nil},
 		{"of another's repository", "github", elses, github("issues", elses), 202, nil},
@@ -129,18 +131,19 @@ func TestDeliveries(t *testing.T) {
 		{"a form", "github", "payload=%7B%7D", append(github("issues", "payload=%7B%7D"), "Content-Type", "application/x-www-form-urlencoded"), 400, nil},
 		{"nowhere", "github", "{}", github("issues", "{}"), 400, nil},
 
-		{"Gitea's label", "gitea", issue, gitea("issue_label", issue), 200, &Delivery{"gitea", "d2", widgets, "7", Changed, ken}},
-		{"Gitea's comment", "gitea", issue, gitea("issue_comment", issue), 200, &Delivery{"gitea", "d2", widgets, "7", Said, ken}},
-		{"Gitea's review", "gitea", pull, gitea("pull_request_rejected", pull), 200, &Delivery{"gitea", "d2", widgets, "8", Said, ken}},
-		{"Gitea's pull request", "gitea", pull, gitea("pull_request", pull), 200, &Delivery{"gitea", "d2", widgets, "8", Changed, ken}},
+		{"Gitea's label", "gitea", issue, gitea("issue_label", issue), 200, &Delivery{"gitea", "d2", widgets, "7", "", Changed, ken}},
+		{"Gitea's comment", "gitea", issue, gitea("issue_comment", issue), 200, &Delivery{"gitea", "d2", widgets, "7", "", Said, ken}},
+		{"Gitea's review", "gitea", pull, gitea("pull_request_rejected", pull), 200, &Delivery{"gitea", "d2", widgets, "8", "", Said, ken}},
+		{"Gitea's pull request", "gitea", pull, gitea("pull_request", pull), 200, &Delivery{"gitea", "d2", widgets, "8", "", Changed, ken}},
 		{"Gitea's push", "gitea", issue, gitea("push", issue), 202, nil},
-		{"Forgejo's issue", "gitea", issue, forgejo("issues", issue), 200, &Delivery{"gitea", "d3", widgets, "7", Changed, ken}},
+		{"Forgejo's issue", "gitea", issue, forgejo("issues", issue), 200, &Delivery{"gitea", "d3", widgets, "7", "", Changed, ken}},
 		{"Forgejo's, forged", "gitea", issue, append(forgejo("issues", issue), "X-Forgejo-Signature", hexMAC(pull)), 401, nil},
 
-		{"GitLab's issue", "gitlab", glIssue, gitlab("Issue Hook"), 200, &Delivery{"gitlab", "d4", nested, "9", Changed, ken}},
-		{"a confidential one", "gitlab", glIssue, gitlab("Confidential Issue Hook"), 200, &Delivery{"gitlab", "d4", nested, "9", Changed, ken}},
-		{"GitLab's merge request", "gitlab", glIssue, gitlab("Merge Request Hook"), 200, &Delivery{"gitlab", "d4", nested, "9", Changed, ken}},
-		{"GitLab's note", "gitlab", glNote, gitlab("Note Hook"), 200, &Delivery{"gitlab", "d4", nested, "10", Said, ken}},
+		{"GitLab's issue", "gitlab", glIssue, gitlab("Issue Hook"), 200, &Delivery{"gitlab", "d4", nested, "9", "issue", Changed, ken}},
+		{"a confidential one", "gitlab", glIssue, gitlab("Confidential Issue Hook"), 200, &Delivery{"gitlab", "d4", nested, "9", "issue", Changed, ken}},
+		{"GitLab's merge request", "gitlab", glMerge, gitlab("Merge Request Hook"), 200, &Delivery{"gitlab", "d4", nested, "9", "merge_request", Changed, ken}},
+		{"GitLab's note", "gitlab", glNote, gitlab("Note Hook"), 200, &Delivery{"gitlab", "d4", nested, "10", "merge_request", Said, ken}},
+		{"GitLab's note on an issue", "gitlab", glSaid, gitlab("Confidential Note Hook"), 200, &Delivery{"gitlab", "d4", nested, "9", "issue", Said, ken}},
 		{"a note on a commit", "gitlab", glDiff, gitlab("Note Hook"), 202, nil},
 		{"GitLab's push", "gitlab", glIssue, gitlab("Push Hook"), 202, nil},
 		{"another token", "gitlab", glIssue, append(gitlab("Issue Hook"), "X-Gitlab-Token", secret+" "), 401, nil},

@@ -128,12 +128,14 @@ func readItem(body []byte, d *Delivery) error {
 	return d.fill(in.Repository.FullName, cmp.Or(in.Issue.Number, in.PullRequest.Number), forge.Person{ID: in.Sender.ID, Login: in.Sender.Login})
 }
 
-// readGitLab reads what GitLab sends of an issue, a merge request or a note on one.
+// readGitLab reads what GitLab sends of an issue, a merge request or a note on one. Which of them it
+// is the body says: a signature is over that alone.
 func readGitLab(body []byte, d *Delivery) error {
 	type numbered struct {
 		IID int64 `json:"iid"`
 	}
 	var in struct {
+		About   string `json:"object_kind"`
 		Project struct {
 			Path string `json:"path_with_namespace"`
 		} `json:"project"`
@@ -148,9 +150,12 @@ func readGitLab(body []byte, d *Delivery) error {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return err
 	}
-	n := cmp.Or(in.Issue.IID, in.MergeRequest.IID)
+	n, merge := cmp.Or(in.Issue.IID, in.MergeRequest.IID), in.Issue.IID == 0
 	if d.Kind == Changed {
-		n = in.Attributes.IID
+		n, merge = in.Attributes.IID, in.About == "merge_request"
+	}
+	if d.ItemType = "issue"; merge {
+		d.ItemType = "merge_request"
 	}
 	return d.fill(in.Project.Path, n, forge.Person{ID: in.User.ID, Login: in.User.Username})
 }

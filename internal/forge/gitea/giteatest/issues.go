@@ -103,7 +103,7 @@ func addLabels(c *call) (int, any) {
 
 func removeLabel(c *call) (int, any) {
 	for n, l := range c.issue.Labels {
-		if l.ID == c.number("id") {
+		if l.ID == c.number() {
 			c.issue.Labels = slices.Delete(slices.Clone(c.issue.Labels), n, n+1)
 			c.happened(c.issue, event{Type: "label", Label: l})
 		}
@@ -187,7 +187,7 @@ func (c *call) changed(of ...*issue) []*sdk.Comment {
 func (c *call) comment() (i *issue, n int) {
 	for _, i := range c.repo.issues {
 		for n, x := range i.comments {
-			if x.ID == c.number("id") {
+			if x.ID == c.number() {
 				return i, n
 			}
 		}

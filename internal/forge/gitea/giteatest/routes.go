@@ -74,7 +74,7 @@ var routes = []route{
 	}},
 	{"POST /orgs/{org}/repos", 0, createRepo},
 	{"GET /repos/search", 0, searchRepos},
-	{"GET " + at, 1, func(c *call) (int, any) { return 200, &c.repo.Repository }},
+	{"GET " + at, 1, func(c *call) (int, any) { return 200, c.shown(c.repo) }},
 	{"PATCH " + at, 3, editRepo},
 	{"GET " + at + "/collaborators/{collaborator}/permission", 1, permission},
 	{"PUT " + at + "/collaborators/{collaborator}", 3, func(c *call) (int, any) {
@@ -83,6 +83,9 @@ var routes = []route{
 		c.repo.roles[c.user(c.PathValue("collaborator")).ID] = string(*o.Permission)
 		return 204, nil
 	}},
+	{"GET " + at + "/hooks", 3, listHooks},
+	{"POST " + at + "/hooks", 3, createHook},
+	{"DELETE " + at + "/hooks/{id}", 3, deleteHook},
 	{"GET " + at + "/labels", 1, func(c *call) (int, any) { return 200, page(c, c.repo.labels) }},
 	{"POST " + at + "/labels", 2, func(c *call) (int, any) {
 		l := c.label()
@@ -144,7 +147,7 @@ var routes = []route{
 	{"POST " + at + "/pulls/{index}/reviews", 1, createReview},
 	{"GET " + at + "/pulls/{index}/reviews/{id}/comments", 1, func(c *call) (int, any) {
 		for _, r := range c.issue.pull.reviews {
-			if r.ID == c.number("id") {
+			if r.ID == c.number() {
 				return 200, r.lines
 			}
 		}
@@ -210,11 +213,18 @@ func editRepo(c *call) (int, any) {
 	return 200, &c.repo.Repository
 }
 
+// shown is a repository as it is shown to who asks.
+func (c *call) shown(r *repo) *sdk.Repository {
+	role, o := r.role(c.doer), r.Repository
+	o.Permissions = &sdk.Permission{Admin: role > 2, Push: role > 1, Pull: role > 0}
+	return &o
+}
+
 func searchRepos(c *call) (int, any) {
 	var all []*sdk.Repository
 	for _, r := range c.repos {
 		if r.role(c.doer) > 0 && strconv.FormatInt(r.owner.ID, 10) == c.Request.URL.Query().Get("uid") {
-			all = append(all, &r.Repository)
+			all = append(all, c.shown(r))
 		}
 	}
 	return 200, map[string]any{"ok": true, "data": page(c, all)}

@@ -68,6 +68,7 @@ type repo struct {
 	roles    map[int64]string // by the number of a user
 	labels   []*sdk.Label
 	issues   []*issue
+	hooks    []*Hook
 	statuses map[string][]*sdk.Status
 	before   string // owner/name that leads here
 	dir      string
@@ -354,9 +355,9 @@ func (c *call) into(v any) {
 	}
 }
 
-// number is one in the path.
-func (c *call) number(name string) int64 {
-	n, _ := strconv.ParseInt(c.PathValue(name), 10, 64)
+// number is the id in the path.
+func (c *call) number() int64 {
+	n, _ := strconv.ParseInt(c.PathValue("id"), 10, 64)
 	return n
 }
 

@@ -40,6 +40,8 @@ type Options struct {
 	Rate int
 	// Counted is how long a list may be for its length to be told; 0 is 10,000.
 	Counted int
+	// Signing is a server of 19.0 or later, which signs webhooks.
+	Signing bool
 	// Licensed is a server with more than one reviewer for each merge request.
 	Licensed bool
 	// OnViolation takes what the description does not allow instead of the test, which it
@@ -76,6 +78,7 @@ type Server struct {
 
 // token is a login of an account.
 type token struct {
+	id     int64
 	user   *user
 	scopes []string
 }
@@ -162,6 +165,7 @@ type call struct {
 	s      *Server
 	r      *http.Request
 	user   *user
+	token  *token
 	p      *project // of paths below one
 	body   object
 	header http.Header
@@ -252,7 +256,9 @@ func (c *call) admit(raw []byte, pattern string, h handler) (int, any) {
 		return http.StatusUnauthorized, object{"error": "invalid_token", "error_description": "Token was revoked. You have to re-authorize from the user."}
 	}
 	c.user = t.user
-	if !slices.Contains(t.scopes, "api") && (c.r.Method != http.MethodGet || !slices.Contains(t.scopes, "read_api")) {
+	c.token = t
+	itself := strings.HasSuffix(pattern, "/self") // a token may look at itself whatever its scopes
+	if !itself && !slices.Contains(t.scopes, "api") && (c.r.Method != http.MethodGet || !slices.Contains(t.scopes, "read_api")) {
 		return http.StatusForbidden, object{"error": "insufficient_scope", "error_description": "The request requires higher privileges than provided by the access token.", "scope": "api"}
 	}
 	s.doc.asked(s, pattern, c.r, raw)

@@ -10,9 +10,10 @@ import (
 
 // The access levels. Source: GitLab docs, "Members API".
 const (
-	levelGuest     = 10
-	levelReporter  = 20
-	levelDeveloper = 30
+	levelGuest      = 10
+	levelReporter   = 20
+	levelDeveloper  = 30
+	levelMaintainer = 40
 )
 
 type user struct {
@@ -34,6 +35,7 @@ type project struct {
 	branch     string // the default one
 	members    map[int64]int
 	labels     []*label
+	hooks      []*Hook
 	items      map[string][]*item // by kind; the iid is the place, from one on
 	statuses   []*status
 	branches   map[string]string

@@ -33,7 +33,7 @@ func (s *Server) Token(login string, scopes ...string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := "glpat-" + login + "-" + strings.Join(scopes, "-") + string(rune('a'+len(s.tokens)))
-	s.tokens[t] = &token{s.must(login), scopes}
+	s.tokens[t] = &token{s.id(), s.must(login), scopes}
 	return t
 }
 
