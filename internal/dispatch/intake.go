@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"toritsugi/internal/approval"
@@ -36,8 +37,14 @@ type Intake struct {
 	Approvals     *approval.Jobs // that comments decide about; nil for none
 }
 
-// Run looks until ctx ends. Trouble with a forge is logged and tried again.
+// Run looks until ctx ends, at each forge by itself: one that hangs keeps no other waiting.
+// Trouble with a forge is logged and tried again.
 func (i *Intake) Run(ctx context.Context) {
+	i.each(func(w *Watch) { i.watch(ctx, w) })
+}
+
+// watch looks at one forge until ctx ends.
+func (i *Intake) watch(ctx context.Context, w *Watch) {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {
@@ -46,11 +53,18 @@ func (i *Intake) Run(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		for _, w := range i.Watches {
-			i.look(ctx, w)
-		}
+		i.look(ctx, w)
 		t.Reset(min(i.Interval, i.CommentsEvery))
 	}
+}
+
+// each calls f for all watched forges, side by side, and waits for it.
+func (i *Intake) each(f func(*Watch)) {
+	var all sync.WaitGroup
+	for _, w := range i.Watches {
+		all.Go(func() { f(w) })
+	}
+	all.Wait()
 }
 
 // look looks once at a watched forge: at all of it where that is due, or only at what goes on
@@ -77,17 +91,31 @@ func (i *Intake) look(ctx context.Context, w *Watch) {
 	}
 }
 
+// PollAll looks once at every watched forge, also for new work, and returns what went wrong.
+func (i *Intake) PollAll(ctx context.Context) error {
+	var mu sync.Mutex
+	var errs error
+	i.each(func(w *Watch) {
+		if err := i.Poll(ctx, w, true); ctx.Err() == nil { // who is told to end has no trouble
+			mu.Lock()
+			defer mu.Unlock()
+			errs = errors.Join(errs, err)
+		}
+	})
+	return errs
+}
+
 // Listen looks once at the runs that go on, and begins nothing new but
 // what is asked for there.
 func (i *Intake) Listen(ctx context.Context) {
-	for _, w := range i.Watches {
+	i.each(func(w *Watch) {
 		if i.Now().Before(w.heldUntil()) {
-			continue
+			return
 		}
 		if err := i.Poll(ctx, w, false); err != nil && ctx.Err() == nil {
 			i.Log.Warn("Cannot hear what is said at " + w.Host.Source() + ": " + err.Error())
 		}
-	}
+	})
 }
 
 // inRow is how many repositories, or items of one, may fail one after the other
