@@ -93,7 +93,7 @@ func (w *World) send(login func(*http.Request), method, path string, body, v any
 	if err != nil {
 		w.T.Fatalf("%v", err)
 	}
-	answer, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<24))
 	_ = resp.Body.Close()
 	if err != nil {
 		w.T.Fatalf("%v", err)
