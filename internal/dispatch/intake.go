@@ -35,6 +35,10 @@ type Intake struct {
 	Wake          func() // there is something to claim or to deliver
 	Stats         *Stats
 	Approvals     *approval.Jobs // that comments decide about; nil for none
+
+	mu    sync.Mutex
+	calls map[*Watch][]*call       // that wait to be answered
+	bells map[*Watch]chan struct{} // ring where there are some
 }
 
 // Run looks until ctx ends, at each forge by itself: one that hangs keeps no other waiting.
@@ -51,8 +55,12 @@ func (i *Intake) watch(ctx context.Context, w *Watch) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-i.bell(w):
+			i.answer(ctx, w)
+			continue
 		case <-t.C:
 		}
+		i.revisit(ctx, w)
 		i.look(ctx, w)
 		t.Reset(min(i.Interval, i.CommentsEvery))
 	}
@@ -164,14 +172,20 @@ func (i *Intake) round(ctx context.Context, w *Watch, watched []forge.Repository
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		i.answer(ctx, w) // who calls does not wait for the end of the round
 		runs := live[lower(r)]
 		if !all && !running(runs) || w.failing.waits(r.String(), i.Now()) {
 			continue
 		}
+		// One is looked at each time: that nothing comes may be because the forge is down.
+		if must := all && n == len(repos)-1 && looked == 0; !must && i.leaves(w, r, all) {
+			continue
+		}
 		looked++
-		err := i.repository(ctx, w, r, runs, all, all && !others[lower(r)])
+		err := i.repository(ctx, w, r, w.unsure(runs, all), all && !others[lower(r)])
 		if err == nil {
 			w.failing.worked(r.String())
+			i.lookedAt(w, r, all)
 			row = 0
 			continue
 		}
@@ -220,9 +234,21 @@ func withOthers(repos []forge.Repository, live map[forge.Repo][]contextstore.Row
 	return all, others
 }
 
+// unsure are those of a repository's runs whose items are to be read: people may want
+// them no more.
+func (w *Watch) unsure(runs []contextstore.Row, all bool) (some []contextstore.Row) {
+	for _, r := range runs {
+		if r.Status == task.Running || all && w.queued[r.UUID] {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
 // repository looks at one repository: commands and comments before new work, so
-// that a /stop is not overtaken. Without fresh no new work is looked for.
-func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []contextstore.Row, all, fresh bool) error {
+// that a /stop is not overtaken. Without fresh no new work is looked for. Of the runs it
+// is made sure that they are still wanted.
+func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []contextstore.Row, fresh bool) error {
 	if err := i.comments(ctx, w, r); err != nil {
 		return err
 	}
@@ -231,9 +257,6 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 	}
 	var t trouble
 	for _, run := range runs {
-		if run.Status != task.Running && (!all || !w.queued[run.UUID]) {
-			continue
-		}
 		err := i.stopUnwanted(ctx, w, run)
 		if t.ends(err) {
 			return err

@@ -69,6 +69,7 @@ var floors = map[string]float64{
 	"forge/gitea/giteatest":   3.2,
 	"forge/github/githubtest": 3.2,
 	"forge/gitlab/gitlabtest": 3.2,
+	"forge/hook":              3.1,
 	"channel":                 3.0,
 	"channel/line":            3.1,
 	"channel/terminal":        3.1,
