@@ -135,7 +135,7 @@ func (r *run) facts() string {
 	if q := r.end.askedBy; q != "" {
 		reason = strings.ReplaceAll(reason, r.Store.Redact(q), i18n.English.T("agent.somebody"))
 	}
-	fmt.Fprintf(&b, "Task: %s (#%s)\nOutcome: %s. %s\n", progress.OneLine(m.Title), m.TaskKey.ID, o.Status, reason)
+	fmt.Fprintf(&b, "Task: %s (%s)\nOutcome: %s. %s\n", progress.OneLine(m.Title), m.TaskKey.Number(), o.Status, reason)
 	if r.report.Commit != "" {
 		fmt.Fprintf(&b, "Commit: %s on %s\n", r.report.Commit, r.report.Branch)
 	}

@@ -322,7 +322,7 @@ func (s *system) lookAfter(ctx context.Context) {
 	m := dispatch.Monitor{Store: s.store, Lang: i18n.Lang(s.cfg.Language), Log: s.log, Now: s.env.Now, Wake: func() {},
 		Stale: time.Duration(s.cfg.ContextStorage.StaleSeconds) * time.Second, MaxAttempts: s.cfg.Recovery.MaxAttempts, Fail: s.cfg.Recovery.Mode == "fail",
 		Left: func(v contextstore.View) {
-			s.env.Notice("app.owner_died", v.Metadata.UUID, v.Metadata.TaskKey.ID, v.State.ProcessID, v.State.Hostname, contextstore.Short(v.Metadata.UUID)+s.opt.Where())
+			s.env.Notice("app.owner_died", v.Metadata.UUID, v.Metadata.TaskKey.Number(), v.State.ProcessID, v.State.Hostname, contextstore.Short(v.Metadata.UUID)+s.opt.Where())
 		}}
 	if err := m.Dead(ctx, s.opt.Resume); err != nil {
 		s.log.Warn("Cannot look after the runs: " + err.Error())

@@ -126,11 +126,14 @@ func (t *talks) engines(sources map[string]bool, watches map[string]*dispatch.Wa
 	work func(context.Context, *contextstore.Context) (agent.Report, error),
 ) (*dispatch.Pool, *dispatch.Deliverer, *dispatch.Monitor) {
 	s, cfg, box := t.system, t.cfg, t.outbox()
+	limits := dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser}
+	if len(watches) > 1 { // a place is left for others where the runs of one all wait for a forge that hangs
+		limits.PerSource = max(1, limits.Max-1)
+	}
 	box.Stats = stats
-	deliverer := dispatch.NewDeliverer(dispatch.Deliverer{Outbox: box, Store: s.store, Sources: sources, Watches: watches, Log: s.log, Now: s.env.Now})
+	deliverer := dispatch.NewDeliverer(&dispatch.Deliverer{Outbox: box, Store: s.store, Sources: sources, Watches: watches, Log: s.log, Now: s.env.Now})
 	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: stats,
-		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
-		Work:   tracing(work), Claim: s.claim, Ended: func(task.Key, agent.Report, error) { deliverer.Wake() }})
+		Limits: limits, Work: tracing(work), Claim: s.claim, Ended: func(task.Key, agent.Report, error) { deliverer.Wake() }})
 	t.wake, t.works = func() { pool.Wake(); deliverer.Wake() }, pool.Works
 	return pool, deliverer, &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.wake, Stats: stats,
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,

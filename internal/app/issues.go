@@ -323,7 +323,7 @@ func (t *talks) Answer(ctx context.Context, m channel.Message) (p channel.Post, 
 		all = slices.DeleteFunc(all, func(o openQuestion) bool {
 			k := o.view.Metadata.TaskKey
 			refs = append(refs, order.Ref(k))
-			return first != "#"+k.ID && first != order.Ref(k)
+			return first != k.Number() && first != order.Ref(k)
 		})
 		if len(all) != 1 {
 			return p, i18n.E("app.answer_which", strings.Join(refs, ", "))

@@ -359,12 +359,7 @@ func (d *daemon) once(ctx context.Context) error {
 	if err := d.monitor.Look(ctx); err != nil {
 		return err
 	}
-	var all error
-	for _, watch := range d.watches {
-		if err := d.intake.Poll(ctx, watch, true); ctx.Err() == nil { // who is told to end has no trouble
-			all = errors.Join(all, err)
-		}
-	}
+	all := d.intake.PollAll(ctx)
 	working, stop := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() { d.pool.Run(working) })

@@ -243,7 +243,7 @@ func (t *talks) question(v contextstore.View, q dialogue.Exchange, put *channel.
 			parts = append(parts, "- "+t.lang.T("agent.question_assume", progress.Plain(text)))
 		}
 	}
-	return strings.Join(append(parts, t.lang.T("app.thread_how", "#"+v.Metadata.TaskKey.ID)), "\n\n")
+	return strings.Join(append(parts, t.lang.T("app.thread_how", v.Metadata.TaskKey.Number())), "\n\n")
 }
 
 // tellRequest asks a conversation for the approval that a run waits for, and tells it of one that

@@ -74,7 +74,10 @@ func (w *town) serve(args ...string) *exec.Cmd {
 		own = append(own, "--script", filepath.Join(w.dir, "script.yaml"))
 	}
 	cmd := exec.CommandContext(w.t.Context(), "tori", append(own, args...)...)
-	cmd.Env = append(os.Environ(), "GITHUB_TOKEN="+w.hub.Token("tori-bot"), "LANG=C.UTF-8", "HOME="+w.dir, "XDG_STATE_HOME="+w.dir)
+	cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "HOME="+w.dir, "XDG_STATE_HOME="+w.dir)
+	if w.hub != nil {
+		cmd.Env = append(cmd.Env, "GITHUB_TOKEN="+w.hub.Token("tori-bot"))
+	}
 	cmd.Env = append(cmd.Env, w.env...)
 	return cmd
 }

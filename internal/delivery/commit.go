@@ -11,6 +11,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/progress"
+	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
 
@@ -45,9 +46,9 @@ func (s *Service) commit(ctx context.Context, ws *workspace.Workspace, m context
 
 // commitAs makes the branch one commit of a tree, "" for that of the workspace as it is.
 func (s *Service) commitAs(ctx context.Context, ws *workspace.Workspace, m contextstore.Metadata, said, tree string) (string, error) {
-	id, w := m.TaskKey.ID, ParseMessage(said)
+	w := ParseMessage(said)
 	if w.Subject == "" {
-		w.Subject = subject(m.Title, id)
+		w.Subject = subject(m.Title, m.TaskKey)
 	}
 	message, _, err := s.Rules.Filter.Clean(broker.Commit, w.Subject+"\n\n"+wrapped(progress.Head(w.Body, 4000)))
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *Service) commitAs(ctx context.Context, ws *workspace.Workspace, m conte
 	}
 	hash, err := ws.Commit(ctx, workspace.CommitOptions{
 		Message: message, Reword: said != "", Tree: tree,
-		Trailers:   []workspace.Trailer{{Key: "Issue", Value: id}, {Key: "Tori-Run", Value: m.UUID}},
+		Trailers:   []workspace.Trailer{{Key: trailer(m.TaskKey), Value: m.TaskKey.ID}, {Key: "Tori-Run", Value: m.UUID}},
 		AuthorName: s.Author.Name, AuthorEmail: s.Author.Email, When: s.Now(),
 	})
 	if errors.Is(err, workspace.ErrNothingToCommit) {
@@ -67,15 +68,23 @@ func (s *Service) commitAs(ctx context.Context, ws *workspace.Workspace, m conte
 	return hash, err
 }
 
+// trailer is the name of the line that says what a commit is for.
+func trailer(k task.Key) string {
+	if k.Type == task.TypeMerge { // it has a number of its own
+		return "Merge-Request"
+	}
+	return "Issue"
+}
+
 // subject is the first line of a commit whose words have none: what was asked for, and
 // its number, where the id is one and not the name of a file.
-func subject(title, id string) string {
+func subject(title string, k task.Key) string {
 	title = progress.OneLine(title)
 	if runes := []rune(title); len(runes) > 60 {
 		title = strings.TrimSpace(string(runes[:59])) + "…"
 	}
-	if _, err := strconv.Atoi(id); err == nil {
-		title += " (#" + id + ")"
+	if _, err := strconv.Atoi(k.ID); err == nil {
+		title += " (" + k.Number() + ")"
 	}
 	return title
 }

@@ -3,6 +3,8 @@ package delivery
 import (
 	"strings"
 	"testing"
+
+	"toritsugi/internal/task"
 )
 
 func TestAddedLines(t *testing.T) {
@@ -15,10 +17,13 @@ func TestAddedLines(t *testing.T) {
 
 func TestSubject(t *testing.T) {
 	t.Parallel()
-	if s := subject("a\n  b\tc", "7"); s != "a b c (#7)" {
+	if s := subject("a\n  b\tc", task.Key{Type: task.TypeIssue, ID: "7"}); s != "a b c (#7)" {
 		t.Errorf("%q", s)
 	}
-	if s := subject(strings.Repeat("長", 100), "long-name"); len([]rune(s)) != 60 {
+	if s := subject("a", task.Key{Type: task.TypeMerge, ID: "7"}); s != "a (!7)" {
+		t.Errorf("%q", s)
+	}
+	if s := subject(strings.Repeat("長", 100), task.Key{ID: "long-name"}); len([]rune(s)) != 60 {
 		t.Errorf("%q", s)
 	}
 }

@@ -97,7 +97,7 @@ func (s *Service) Changed(ctx context.Context, v contextstore.View, out task.Out
 		if out.Status == task.Stopped { // no person is named to later runs
 			reason = " " + i18n.English.T("agent.asked_stop", i18n.English.T("agent.somebody"))
 		}
-		summary = fmt.Sprintf("Task: %s (#%s)\nOutcome: %s.%s\n", progress.OneLine(v.Metadata.Title), key.ID, out.Status, reason) + left()
+		summary = fmt.Sprintf("Task: %s (%s)\nOutcome: %s.%s\n", progress.OneLine(v.Metadata.Title), key.Number(), out.Status, reason) + left()
 	}
 	o, err := order.Parse(v.Metadata)
 	if err != nil || o.Silent() {

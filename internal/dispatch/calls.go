@@ -52,7 +52,7 @@ func (i *Intake) Call(ctx context.Context, w *Watch, c Call) error {
 	i.calls[w] = append(i.calls[w], waiting)
 	i.mu.Unlock()
 	select {
-	case i.rings() <- struct{}{}:
+	case i.bell(w) <- struct{}{}:
 	default: // it rings
 	}
 	select {
@@ -63,41 +63,42 @@ func (i *Intake) Call(ctx context.Context, w *Watch, c Call) error {
 	}
 }
 
-// rings is the bell.
-func (i *Intake) rings() chan struct{} {
+// bell is what rings where calls for a watched forge wait.
+func (i *Intake) bell(w *Watch) chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.bell == nil {
-		i.bell = make(chan struct{}, 1)
+	if i.bells == nil {
+		i.bells = map[*Watch]chan struct{}{}
 	}
-	return i.bell
+	if i.bells[w] == nil {
+		i.bells[w] = make(chan struct{}, 1)
+	}
+	return i.bells[w]
 }
 
-// answer looks where it is called to, at each repository once.
-func (i *Intake) answer(ctx context.Context) {
+// answer looks where it is called to at a forge, at each repository once.
+func (i *Intake) answer(ctx context.Context, w *Watch) {
 	i.mu.Lock()
-	all := i.calls
-	i.calls = nil
+	all := i.calls[w]
+	delete(i.calls, w)
 	i.mu.Unlock()
-	for _, w := range i.Watches {
-		repos := map[forge.Repo][]*call{}
-		for _, c := range all[w] {
-			repos[lower(c.Repo)] = append(repos[lower(c.Repo)], c)
+	repos := map[forge.Repo][]*call{}
+	for _, c := range all {
+		repos[lower(c.Repo)] = append(repos[lower(c.Repo)], c)
+	}
+	for _, c := range all { // as they came
+		calls := repos[lower(c.Repo)]
+		delete(repos, lower(c.Repo))
+		if len(calls) == 0 {
+			continue
 		}
-		for _, c := range all[w] { // as they came
-			calls := repos[lower(c.Repo)]
-			delete(repos, lower(c.Repo))
-			if len(calls) == 0 {
-				continue
-			}
-			one := Call{Repo: c.Repo}
-			for _, c := range calls {
-				one.Changed = append(one.Changed, c.Changed...)
-			}
-			err := i.visit(ctx, w, one, false)
-			for _, c := range calls {
-				c.done <- err
-			}
+		one := Call{Repo: c.Repo}
+		for _, c := range calls {
+			one.Changed = append(one.Changed, c.Changed...)
+		}
+		err := i.visit(ctx, w, one, false)
+		for _, c := range calls {
+			c.done <- err
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (l *lobby) callsOf(name string, changed ...Changed) error {
 		got <- l.Call(l.t.Context(), l.watch, Call{Repo: forge.Repo{Owner: "O", Name: name}, Changed: changed})
 	}()
 	l.waitFor(1)
-	l.answer(l.t.Context())
+	l.answer(l.t.Context(), l.watch)
 	return <-got
 }
 
@@ -142,7 +142,7 @@ func TestCallsShareALook(t *testing.T) {
 	}
 	l.waitFor(5)
 	l.hub.repos = append(l.hub.repos, forge.Repository{Repo: forge.Repo{Owner: "o", Name: "b"}})
-	l.answer(t.Context())
+	l.answer(t.Context(), l.watch)
 	for range 5 {
 		if err := <-all; err != nil {
 			t.Error(err)

@@ -13,8 +13,8 @@ import (
 )
 
 // Deliverer delivers what the outboxes of all runs hold, until it is in effect:
-// what fails is tried again, with pauses that grow. Its exported fields are set
-// once.
+// what fails is tried again, with pauses that grow. Each source has its own turn: a forge that
+// hangs keeps no other waiting. Its exported fields are set once.
 type Deliverer struct {
 	Outbox  *Outbox
 	Store   *contextstore.Store
@@ -23,7 +23,10 @@ type Deliverer struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	wake chan struct{}
+	wake  chan struct{}
+	lanes lanes
+
+	mu   sync.Mutex
 	late retries // by uuid
 }
 
@@ -36,13 +39,13 @@ const (
 // sweep is how often the outboxes are looked through without being woken.
 const sweep = 10 * time.Second
 
-// sideBySide is how many runs' effects are delivered side by side.
+// sideBySide is how many runs' effects are delivered side by side to one source.
 const sideBySide = 4
 
-// NewDeliverer prepares a deliverer; the fields of d are taken over.
-func NewDeliverer(d Deliverer) *Deliverer {
+// NewDeliverer prepares a deliverer; d is completed.
+func NewDeliverer(d *Deliverer) *Deliverer {
 	d.wake, d.late.most = make(chan struct{}, 1), lastPause
-	return &d
+	return d
 }
 
 // Wake makes the deliverer look at once.
@@ -57,11 +60,12 @@ func (d *Deliverer) Wake() {
 func (d *Deliverer) Run(ctx context.Context) {
 	t := time.NewTicker(sweep)
 	defer t.Stop()
+	defer d.lanes.wait()
 	if _, err := d.Store.WithUndelivered(ctx); err != nil && ctx.Err() == nil { // mends the rows that are behind
 		d.Log.Warn("outbox: " + err.Error())
 	}
 	for {
-		d.Sweep(ctx)
+		d.sweep(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -71,38 +75,67 @@ func (d *Deliverer) Run(ctx context.Context) {
 	}
 }
 
-// Sweep tries once to deliver what is due. Runs that have ended come first: what
-// they have to say is waited for, the labels of queued ones less so.
+// Sweep tries once to deliver what is due, and returns when that is done.
 func (d *Deliverer) Sweep(ctx context.Context) {
-	var ended, others []string
+	d.sweep(ctx)
+	d.lanes.wait()
+}
+
+// owed are the runs of a source that have something to deliver. Those that have ended come
+// first: what they have to say is waited for, the labels of queued ones less so.
+type owed struct{ ended, others []string }
+
+// sweep begins to deliver what is due, for each source that nothing is being delivered to.
+func (d *Deliverer) sweep(ctx context.Context) {
+	due := map[string]*owed{}
 	owing := map[string]bool{}
 	err := d.Store.EachUndelivered(ctx, func(o contextstore.Undelivered) error {
 		if !served(d.Store, d.Sources, o.Source, o.UUID) {
 			return nil
 		}
 		owing[o.UUID] = true
-		if d.late.waits(o.UUID, d.Now()) {
+		if d.waits(o.UUID) {
 			return nil
 		}
 		if w := d.Watches[o.Source]; w != nil && d.Now().Before(w.heldUntil()) {
 			return nil
 		}
+		at := due[o.Source]
+		if at == nil {
+			at = &owed{}
+			due[o.Source] = at
+		}
 		if o.Status.Final() {
-			ended = append(ended, o.UUID)
+			at.ended = append(at.ended, o.UUID)
 		} else {
-			others = append(others, o.UUID)
+			at.others = append(at.others, o.UUID)
 		}
 		return nil
 	})
 	if err != nil && ctx.Err() == nil {
 		d.Log.Warn("outbox: " + err.Error())
 	}
+	d.forget(owing)
+	for source, at := range due {
+		d.lanes.start(source, func(more func() bool) { d.each(ctx, append(at.ended, at.others...), more) }, d.Wake)
+	}
+}
+
+func (d *Deliverer) waits(uuid string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.late.waits(uuid, d.Now())
+}
+
+// forget forgets the failures of runs that owe nothing any more.
+func (d *Deliverer) forget(owing map[string]bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for uuid := range d.late.all {
 		if !owing[uuid] {
 			d.late.worked(uuid)
 		}
 	}
-	d.each(ctx, append(ended, others...))
 }
 
 // Late counts the runs whose effects the world lacks since before a time, and names one of
@@ -122,25 +155,21 @@ func (d *Deliverer) Late(ctx context.Context, before time.Time) (n int, uuid str
 }
 
 // each delivers for many runs, a few side by side. It ends early when there is
-// something new, which may come first.
-func (d *Deliverer) each(ctx context.Context, uuids []string) {
+// more, which may come first.
+func (d *Deliverer) each(ctx context.Context, uuids []string, more func() bool) {
 	var all sync.WaitGroup
-	var mu sync.Mutex
 	places := make(chan struct{}, sideBySide)
 	for n, uuid := range uuids {
-		if ctx.Err() != nil || n >= sideBySide && len(d.wake) > 0 {
+		if ctx.Err() != nil || n >= sideBySide && more() {
 			break
 		}
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
 			err := d.Outbox.deliver(ctx, uuid, 0)
-			if errors.Is(err, contextstore.ErrDelivering) || ctx.Err() != nil {
-				return
+			if !errors.Is(err, contextstore.ErrDelivering) && ctx.Err() == nil {
+				d.settle(uuid, err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			d.settle(uuid, err)
 		})
 	}
 	all.Wait()
@@ -148,6 +177,8 @@ func (d *Deliverer) each(ctx context.Context, uuids []string) {
 
 // settle notes how an attempt went.
 func (d *Deliverer) settle(uuid string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err == nil {
 		d.late.worked(uuid)
 		return

@@ -49,7 +49,7 @@ func TestCourierTriesAgain(t *testing.T) {
 	lasting := &forge.Error{Kind: forge.Gone, Err: errors.New("it is gone")}
 	stats := &Stats{}
 	watch := &Watch{}
-	c := NewDeliverer(Deliverer{Store: s, Sources: map[string]bool{"github": true}, Watches: map[string]*Watch{"github": watch}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+	c := NewDeliverer(&Deliverer{Store: s, Sources: map[string]bool{"github": true}, Watches: map[string]*Watch{"github": watch}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 		Outbox: &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Stats: stats,
 			Handlers: map[string]delivery.Handler{"push": h, "comment": h, "labels": h}}})
 	id := owing(1, "push", "comment", "labels")

@@ -137,7 +137,7 @@ func TestTheForgeIsDownForAnHour(t *testing.T) {
 				return c.ID, err
 			},
 		}
-		c := NewDeliverer(Deliverer{Store: s, Sources: map[string]bool{"github": true}, Watches: watches, Log: log, Now: time.Now,
+		c := NewDeliverer(&Deliverer{Store: s, Sources: map[string]bool{"github": true}, Watches: watches, Log: log, Now: time.Now,
 			Outbox: &Outbox{Store: s, Log: log, Stats: stats, Handlers: handlers}})
 		i := &Intake{Store: s, Watches: []*Watch{watch}, Mailbox: &Mailbox{}, Lang: i18n.English, Log: log, Now: time.Now, Wake: c.Wake, Stats: stats,
 			Interval: 5 * time.Minute, CommentsEvery: 30 * time.Second}

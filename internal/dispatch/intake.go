@@ -37,29 +37,42 @@ type Intake struct {
 	Approvals     *approval.Jobs // that comments decide about; nil for none
 
 	mu    sync.Mutex
-	calls map[*Watch][]*call // that wait to be answered
-	bell  chan struct{}      // rings where there are some
+	calls map[*Watch][]*call       // that wait to be answered
+	bells map[*Watch]chan struct{} // ring where there are some
 }
 
-// Run looks until ctx ends. Trouble with a forge is logged and tried again.
+// Run looks until ctx ends, at each forge by itself: one that hangs keeps no other waiting.
+// Trouble with a forge is logged and tried again.
 func (i *Intake) Run(ctx context.Context) {
+	i.each(func(w *Watch) { i.watch(ctx, w) })
+}
+
+// watch looks at one forge until ctx ends.
+func (i *Intake) watch(ctx context.Context, w *Watch) {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-i.rings():
-			i.answer(ctx)
+		case <-i.bell(w):
+			i.answer(ctx, w)
 			continue
 		case <-t.C:
 		}
-		for _, w := range i.Watches {
-			i.revisit(ctx, w)
-			i.look(ctx, w)
-		}
+		i.revisit(ctx, w)
+		i.look(ctx, w)
 		t.Reset(min(i.Interval, i.CommentsEvery))
 	}
+}
+
+// each calls f for all watched forges, side by side, and waits for it.
+func (i *Intake) each(f func(*Watch)) {
+	var all sync.WaitGroup
+	for _, w := range i.Watches {
+		all.Go(func() { f(w) })
+	}
+	all.Wait()
 }
 
 // look looks once at a watched forge: at all of it where that is due, or only at what goes on
@@ -86,17 +99,31 @@ func (i *Intake) look(ctx context.Context, w *Watch) {
 	}
 }
 
+// PollAll looks once at every watched forge, also for new work, and returns what went wrong.
+func (i *Intake) PollAll(ctx context.Context) error {
+	var mu sync.Mutex
+	var errs error
+	i.each(func(w *Watch) {
+		if err := i.Poll(ctx, w, true); ctx.Err() == nil { // who is told to end has no trouble
+			mu.Lock()
+			defer mu.Unlock()
+			errs = errors.Join(errs, err)
+		}
+	})
+	return errs
+}
+
 // Listen looks once at the runs that go on, and begins nothing new but
 // what is asked for there.
 func (i *Intake) Listen(ctx context.Context) {
-	for _, w := range i.Watches {
+	i.each(func(w *Watch) {
 		if i.Now().Before(w.heldUntil()) {
-			continue
+			return
 		}
 		if err := i.Poll(ctx, w, false); err != nil && ctx.Err() == nil {
 			i.Log.Warn("Cannot hear what is said at " + w.Host.Source() + ": " + err.Error())
 		}
-	}
+	})
 }
 
 // inRow is how many repositories, or items of one, may fail one after the other
@@ -145,7 +172,7 @@ func (i *Intake) round(ctx context.Context, w *Watch, watched []forge.Repository
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		i.answer(ctx) // who calls does not wait for the end of the round
+		i.answer(ctx, w) // who calls does not wait for the end of the round
 		runs := live[lower(r)]
 		if !all && !running(runs) || w.failing.waits(r.String(), i.Now()) {
 			continue

@@ -43,15 +43,17 @@ type Monitor struct {
 	// can go on; nil where none does.
 	Renewed func(ctx context.Context, v contextstore.View) (bool, error)
 
-	left map[string]bool // uuids that Left heard of
+	left  map[string]bool // uuids that Left heard of
+	lanes lanes           // forges are asked whether runs can go on
 }
 
 // Run looks at once and then every so often, until ctx ends.
 func (m *Monitor) Run(ctx context.Context) {
 	t := time.NewTicker(m.Every)
 	defer t.Stop()
+	defer m.lanes.wait()
 	for {
-		if err := m.Look(ctx); err != nil && ctx.Err() == nil {
+		if err := m.look(ctx); err != nil && ctx.Err() == nil {
 			m.Log.Error("Cannot look after the runs: " + err.Error())
 		}
 		select {
@@ -65,6 +67,11 @@ func (m *Monitor) Run(ctx context.Context) {
 // Look puts runs whose owner died back into the queue, and fails those whose
 // owners died too often: it is what they do that kills them.
 func (m *Monitor) Look(ctx context.Context) error {
+	defer m.lanes.wait()
+	return m.look(ctx)
+}
+
+func (m *Monitor) look(ctx context.Context) error {
 	err := errors.Join(m.Dead(ctx, ""), m.goOn(ctx))
 	if m.Settle != nil {
 		err = errors.Join(err, m.Settle(ctx))
@@ -166,30 +173,37 @@ func (m *Monitor) goOn(ctx context.Context) error {
 		task.Paused:           {{m.Permitted, "The forge takes the branch now; the run goes on"}, {m.Renewed, "There is a new budget; the run goes on"}},
 		task.AwaitingApproval: {{m.Overdue, "Nobody answered in time; the run goes on"}},
 	}
-	var all []string
+	all := map[string][]string{} // by source
 	err := m.Store.Live(ctx, func(r contextstore.Row) error {
 		if waiting[r.Status] != nil && served(m.Store, m.Sources, r.Key.Source, r.UUID) {
-			all = append(all, r.UUID)
+			all[r.Key.Source] = append(all[r.Key.Source], r.UUID)
 		}
 		return nil
 	})
-	for _, uuid := range all {
-		v, verr := m.Store.View(uuid)
-		if verr != nil {
-			continue
-		}
-		says := m.over(ctx, v, waiting[v.Status()])
-		if says == "" {
-			continue
-		}
-		if _, aerr := m.Store.Control(ctx, uuid, contextstore.Resume, "monitor"); aerr != nil {
-			err = errors.Join(err, aerr)
-			continue
-		}
-		m.Log.Info(says, "uuid", uuid, "task", v.Metadata.TaskKey.String())
-		m.Wake()
+	for source, uuids := range all {
+		m.lanes.start(source, func(func() bool) {
+			for _, uuid := range uuids {
+				if v, verr := m.Store.View(uuid); verr == nil && ctx.Err() == nil {
+					m.letGoOn(ctx, v, m.over(ctx, v, waiting[v.Status()]))
+				}
+			}
+		}, func() {})
 	}
 	return err
+}
+
+// letGoOn lets a run go on whose waiting is over, as says tells; "" where it is not.
+func (m *Monitor) letGoOn(ctx context.Context, v contextstore.View, says string) {
+	if says == "" {
+		return
+	}
+	uuid := v.Metadata.UUID
+	if _, err := m.Store.Control(ctx, uuid, contextstore.Resume, "monitor"); err != nil {
+		m.Log.Error("A run cannot go on: "+err.Error(), "uuid", uuid)
+		return
+	}
+	m.Log.Info(says, "uuid", uuid, "task", v.Metadata.TaskKey.String())
+	m.Wake()
 }
 
 // over is what to say of the first of the things that a run may wait for and that

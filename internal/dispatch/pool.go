@@ -45,7 +45,7 @@ type Pool struct {
 }
 
 // Limits are how much is worked on at once; 0 for no limit.
-type Limits struct{ Max, PerRepository, PerUser int }
+type Limits struct{ Max, PerSource, PerRepository, PerUser int }
 
 // slot is a run that is being worked on.
 type slot struct {
@@ -210,8 +210,11 @@ func (p *Pool) reserve(work context.Context, w contextstore.Waiting) (context.Co
 	if p.closed != nil || p.busy[w.UUID] != nil || p.resting.waits(w.UUID, p.Now()) {
 		return nil, false
 	}
-	same, user := 0, 0
+	source, same, user := 0, 0, 0
 	for _, s := range p.busy {
+		if s.waiting.Key.Source == w.Key.Source {
+			source++
+		}
 		if s.repository == repository {
 			same++
 		}
@@ -219,7 +222,7 @@ func (p *Pool) reserve(work context.Context, w contextstore.Waiting) (context.Co
 			user++
 		}
 	}
-	if l := p.Limits; l.PerRepository > 0 && same >= l.PerRepository || l.PerUser > 0 && user >= l.PerUser {
+	if l := p.Limits; l.PerSource > 0 && source >= l.PerSource || l.PerRepository > 0 && same >= l.PerRepository || l.PerUser > 0 && user >= l.PerUser {
 		return nil, false
 	}
 	run, cancel := context.WithCancelCause(work)

@@ -139,6 +139,29 @@ func TestPoolKeepsOrderAndLimits(t *testing.T) {
 	}
 }
 
+// The runs of one source leave a place to the others, whose runs may come later.
+func TestPoolLeavesAPlaceToOtherSources(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, t.TempDir())
+	first := enqueue(t, s, "github", "a", "ken", 1)
+	second := enqueue(t, s, "github", "b", "ken", 2)
+	h := newShop(t, s, Limits{Max: 2, PerSource: 1})
+	h.Sources["gitea"] = true
+	h.run(t)
+	if id := h.next(); id != first || h.more() != "" {
+		t.Fatalf("%s, and another one of the same source", id)
+	}
+	other := enqueue(t, s, "gitea", "a", "ken", 3)
+	h.Wake()
+	if id := h.next(); id != other {
+		t.Errorf("then %s, not %s", id, other)
+	}
+	h.finish(first, task.Completed)
+	if id := h.next(); id != second {
+		t.Errorf("then %s, not %s", id, second)
+	}
+}
+
 func TestPoolPutsDownWhatItHolds(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, t.TempDir())

@@ -46,7 +46,7 @@ func TestAPullRequestThatStaysInvalid(t *testing.T) {
 	now, said := began, 0
 	start := func() *Deliverer {
 		d := &delivery.Service{Store: s, Now: func() time.Time { return now }, Lang: i18n.English, Hosts: map[string]*delivery.Host{"github": {Tracker: f, Code: f}}}
-		return NewDeliverer(Deliverer{Store: s, Sources: map[string]bool{"github": true}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+		return NewDeliverer(&Deliverer{Store: s, Sources: map[string]bool{"github": true}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 			Outbox: &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Handlers: map[string]delivery.Handler{
 				delivery.EffectPull: d.Handlers()[delivery.EffectPull], "comment": func(context.Context, string, contextstore.Effect) (string, error) { said++; return "x", nil }}}})
 	}

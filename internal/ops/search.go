@@ -94,7 +94,7 @@ func runLine(p *printer, v contextstore.View, width int) {
 		s = "unverified"
 	}
 	p.printf("%-8s  %-10s  %s  %s\n", contextstore.Short(v.Metadata.UUID), s, ended.UTC().Format(time.DateOnly),
-		fit(k.Repo+"#"+k.ID+" "+v.Metadata.Title, max(width-34, 20)))
+		fit(k.Repo+k.Number()+" "+v.Metadata.Title, max(width-34, 20)))
 }
 
 // place says where a line stands.

@@ -121,7 +121,7 @@ func overview(p *printer, v contextstore.View, o ShowOptions) {
 	if age, stale := v.Stale(o.Now, o.Stale); stale {
 		p.printf("%s\n", o.Lang.T("ops.stale", contextstore.Short(v.Metadata.UUID), v.Owner.ProcessID, clean(v.Owner.Hostname), duration(o.Lang, age)))
 	}
-	p.printf("Repository: %s/%s/%s\nTask: %s #%s\n", k.Source, clean(k.Owner), clean(k.Repo), strings.ReplaceAll(k.Type, "_", " "), clean(k.ID))
+	p.printf("Repository: %s/%s/%s\nTask: %s %s\n", k.Source, clean(k.Owner), clean(k.Repo), strings.ReplaceAll(k.Type, "_", " "), clean(k.Number()))
 	if v.Metadata.Title != "" {
 		p.printf("Title: %s\n", fit(v.Metadata.Title, 72))
 	}

@@ -72,7 +72,7 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 			kept = o.Lang.T("ops.kept") + " "
 		}
 		p.printf("%-8s  %-11s %-16s %6d %5d  %s\n", contextstore.Short(v.Metadata.UUID), s, stamp(v.Metadata.CreatedAt)[:16], v.State.LLMCallCount,
-			v.State.ToolCallCount, fit(kept+k.Repo+"#"+k.ID+" "+v.Metadata.Title, max(o.Width-columnsBefore, 20)))
+			v.State.ToolCallCount, fit(kept+k.Repo+k.Number()+" "+v.Metadata.Title, max(o.Width-columnsBefore, 20)))
 	}
 	if len(l.Views) == 0 {
 		p.printf("%s\n", o.Lang.T("ops.looked_in", clean(base)))

@@ -21,6 +21,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/gitea/giteatest"
 	"toritsugi/internal/forge/gittest"
 	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
@@ -242,7 +243,7 @@ func TestAStrangersToken(t *testing.T) { t.Parallel(); everywhere(t, aStrangersT
 func aStrangersToken(t *testing.T, w *world) {
 	ken, eve := w.Person("ken", forge.Write), w.Person("eve", forge.None)
 	id := w.Open(ken, "x", "x", "agent")
-	f := w.open(func(o *Options) { o.Token = tokenOf(w, eve.Login) })
+	f := w.open(func(o *Options) { o.Token = w.Token(eve.Login) })
 	if _, err := f.Item(t.Context(), w.key("issue", id)); !forge.Is(err, forge.NotFound) {
 		t.Errorf("a private repository: %v", err)
 	}
@@ -250,8 +251,8 @@ func aStrangersToken(t *testing.T, w *world) {
 		t.Errorf("%v, %v", all, err)
 	}
 	// Without administration permissions of others are not told: nobody is taken for allowed.
-	f = w.open(func(o *Options) { o.Token = tokenOf(w, ken.Login) })
-	p, err := f.Permission(t.Context(), w.repo, w.Person(bot, forge.Admin))
+	f = w.open(func(o *Options) { o.Token = w.Token(ken.Login) })
+	p, err := f.Permission(t.Context(), w.repo, w.Person(giteatest.Bot, forge.Admin))
 	if p != forge.None || !forge.Is(err, forge.Forbidden) || !strings.Contains(err.Error(), "Administrator") {
 		t.Errorf("%v, %v", p, err)
 	}
@@ -266,7 +267,7 @@ func lockedAndArchived(t *testing.T, w *world) {
 	if i, err := w.open(nil).Item(t.Context(), w.key("issue", id)); err != nil || !i.Locked {
 		t.Errorf("%+v, %v", i, err)
 	}
-	f := w.open(func(o *Options) { o.Token = tokenOf(w, eve.Login) })
+	f := w.open(func(o *Options) { o.Token = w.Token(eve.Login) })
 	if _, err := f.Post(t.Context(), w.key("issue", id), "m", "x"); !forge.Is(err, forge.Forbidden) {
 		t.Errorf("locked: %v", err)
 	}
@@ -341,7 +342,7 @@ func TestALabelWithAComma(t *testing.T) { t.Parallel(); everywhere(t, aLabelWith
 
 func aLabelWithAComma(t *testing.T, w *world) {
 	ken := w.Person("ken", forge.Write)
-	w.label("a")
+	w.MakeLabel("a")
 	id := w.Open(ken, "x", "x", "a, b")
 	got, err := w.open(nil).Triggered(t.Context(), w.repo, forge.Trigger{Label: "A, B"})
 	if err != nil || len(got) != 1 || got[0].Key.ID != id {
@@ -501,11 +502,11 @@ func proposeWhereItIsHard(t *testing.T, w *world) {
 		t.Errorf("%+v", again)
 	}
 	if w.fake != nil { // of a real one it is everybody's
-		w.Rename(forge.Person{Login: bot}, "robot")
+		w.Rename(forge.Person{Login: giteatest.Bot}, "robot")
 		if again := propose(); again.Key != i.Key {
 			t.Errorf("our account has another name: %+v", again)
 		}
-		w.Rename(forge.Person{Login: "robot"}, bot)
+		w.Rename(forge.Person{Login: "robot"}, giteatest.Bot)
 	}
 	// Somebody else has opened one from this branch already.
 	w.Push("theirs")

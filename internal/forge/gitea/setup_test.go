@@ -20,36 +20,36 @@ func TestSetup(t *testing.T) { t.Parallel(); everywhere(t, setup) }
 
 func setup(t *testing.T, w *world) {
 	ctx, f := t.Context(), w.open(nil)
-	if p, missing, err := f.Rights(ctx, w.repo); err != nil || p != forge.Admin || missing != nil {
+	if p, missing, err := f.Rights(ctx, w.Repo); err != nil || p != forge.Admin || missing != nil {
 		t.Errorf("%s, %q, %v", p, missing, err)
 	}
-	w.do("", "POST", "orgs/"+w.repo.Owner+"/labels", sdk.CreateLabelOption{Name: "shared", Color: "#ededed"}, nil)
-	if err := f.EnsureLabels(ctx, w.repo, []forge.Label{{Name: "own", Color: "ededed"}}); err != nil {
+	w.Do("", "POST", "orgs/"+w.Repo.Owner+"/labels", sdk.CreateLabelOption{Name: "shared", Color: "#ededed"}, nil)
+	if err := f.EnsureLabels(ctx, w.Repo, []forge.Label{{Name: "own", Color: "ededed"}}); err != nil {
 		t.Error(err)
 	}
-	if all, err := f.Labels(ctx, w.repo); err != nil || !slices.Contains(all, "own") || !slices.Contains(all, "shared") {
+	if all, err := f.Labels(ctx, w.Repo); err != nil || !slices.Contains(all, "own") || !slices.Contains(all, "shared") {
 		t.Errorf("%q, %v", all, err)
 	}
-	if _, err := f.Hook(ctx, w.repo, hookURL); !errors.Is(err, forge.ErrNoHook) {
+	if _, err := f.Hook(ctx, w.Repo, hookURL); !errors.Is(err, forge.ErrNoHook) {
 		t.Error(err)
 	}
 	for range 2 { // the second time for another secret
-		if err := f.SetHook(ctx, w.repo, hookURL, "s3cret"); err != nil {
+		if err := f.SetHook(ctx, w.Repo, hookURL, "s3cret"); err != nil {
 			t.Fatal(err)
 		}
-		if wrong, err := f.Hook(ctx, w.repo, hookURL); err != nil || wrong != nil {
+		if wrong, err := f.Hook(ctx, w.Repo, hookURL); err != nil || wrong != nil {
 			t.Errorf("%q, %v", wrong, err)
 		}
 	}
-	if _, all, err := f.hooks(ctx, w.repo, hookURL); err != nil || len(all) != 1 || all[0].Type != "gitea" {
+	if _, all, err := f.hooks(ctx, w.Repo, hookURL); err != nil || len(all) != 1 || all[0].Type != "gitea" {
 		t.Errorf("%d webhooks, %v", len(all), err)
 	}
-	writer := tokenOf(w, w.Person("writer", forge.Write).Login)
+	writer := w.Token(w.Person("writer", forge.Write).Login)
 	other := w.open(func(o *Options) { o.Token = writer })
-	if p, _, err := other.Rights(ctx, w.repo); p != forge.Write || !forge.Is(err, forge.Forbidden) || !strings.Contains(err.Error(), "Administrator") {
+	if p, _, err := other.Rights(ctx, w.Repo); p != forge.Write || !forge.Is(err, forge.Forbidden) || !strings.Contains(err.Error(), "Administrator") {
 		t.Errorf("%s, %v", p, err)
 	}
-	if _, err := other.Hook(ctx, w.repo, hookURL); !forge.Is(err, forge.Forbidden) {
+	if _, err := other.Hook(ctx, w.Repo, hookURL); !forge.Is(err, forge.Forbidden) {
 		t.Error(err)
 	}
 }
@@ -58,19 +58,19 @@ func setup(t *testing.T, w *world) {
 func TestWrongHook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	f, name := w.open(nil), w.repo.String()
+	f, name := w.open(nil), w.Repo.String()
 	wrongly := func(h sdk.Hook) giteatest.Hook { return giteatest.Hook{Hook: h, Secret: "old"} }
 	w.fake.AddHook(name, wrongly(sdk.Hook{Type: "gitea", Active: true, Config: map[string]string{"url": "https://elsewhere.example/"}, Events: []string{"push"}}))
 	w.fake.AddHook(name, wrongly(sdk.Hook{Type: "slack", Config: map[string]string{"url": hookURL, "content_type": "form"}, BranchFilter: "main",
 		Events: []string{"release", "issues", "issue_assign", "issue_label", "pull_request", "pull_request_review_request", "pull_request_assign", "pull_request_label", "pull_request_sync"}}))
-	wrong, err := f.Hook(t.Context(), w.repo, hookURL)
+	wrong, err := f.Hook(t.Context(), w.Repo, hookURL)
 	if got := strings.Join(wrong, ", "); err != nil || got != "active, type: gitea, content_type: json, events: issue_comment, events: pull_request_comment, events: pull_request_review" {
 		t.Errorf("%s, %v", got, err)
 	}
-	if err := f.SetHook(t.Context(), w.repo, hookURL, "s3cret"); err != nil {
+	if err := f.SetHook(t.Context(), w.Repo, hookURL, "s3cret"); err != nil {
 		t.Fatal(err)
 	}
-	if wrong, err := f.Hook(t.Context(), w.repo, hookURL); err != nil || wrong != nil {
+	if wrong, err := f.Hook(t.Context(), w.Repo, hookURL); err != nil || wrong != nil {
 		t.Errorf("%q, %v", wrong, err)
 	}
 	all := w.fake.Hooks(name)
@@ -81,7 +81,7 @@ func TestWrongHook(t *testing.T) {
 	all[1].Events = slices.DeleteFunc(append(all[1].Events, "pull_request_review_approved"), func(e string) bool { return e == "pull_request_review" })
 	all[1].Config["url"] += "/2"
 	w.fake.AddHook(name, all[1])
-	if wrong, err := f.Hook(t.Context(), w.repo, hookURL+"/2"); err != nil || wrong != nil {
+	if wrong, err := f.Hook(t.Context(), w.Repo, hookURL+"/2"); err != nil || wrong != nil {
 		t.Errorf("%q, %v", wrong, err)
 	}
 }

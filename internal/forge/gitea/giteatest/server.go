@@ -47,6 +47,7 @@ type Server struct {
 	api     *description
 
 	mu        sync.Mutex
+	wrap      func(http.Handler) http.Handler
 	last      int64
 	users     []*user
 	repos     []*repo
@@ -134,10 +135,41 @@ func New(t T, now func() time.Time) *Server {
 		s.serve(w, q, r)
 	})
 	mux.HandleFunc("/git/{owner}/{name}/{tail...}", s.git)
-	web := httptest.NewServer(mux)
-	t.Cleanup(web.Close)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		s.mu.Lock()
+		wrap := s.wrap
+		s.mu.Unlock()
+		if wrap == nil {
+			mux.ServeHTTP(w, q)
+			return
+		}
+		wrap(mux).ServeHTTP(w, q)
+	}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
 	s.URL = web.URL + "/git"
 	return s
+}
+
+// Wrap puts something before the server; nil takes it away.
+func (s *Server) Wrap(f func(http.Handler) http.Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrap = f
+}
+
+// Git runs git in a repository.
+func (s *Server) Git(owner, name string, args ...string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.repos {
+		if r.is(owner, name) {
+			return gittest.Run(r.dir, "", s.second(), args...)
+		}
+	}
+	return "", fmt.Errorf("there is no %s/%s", owner, name)
 }
 
 // find is the operation that a request is for, whose names it is given; of several the one with

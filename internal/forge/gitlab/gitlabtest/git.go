@@ -87,6 +87,12 @@ func (p *Project) Branch(name string) (sha string) {
 	return sha
 }
 
+// Git runs git in the project's repository.
+func (p *Project) Git(args ...string) (out string, err error) {
+	p.do(func() { out, err = gittest.Run(filepath.Join(p.s.dir, p.p.dir), "", p.s.now(), args...) })
+	return out, err
+}
+
 // git answers git's smart protocol: a token is the password of any name.
 func (s *Server) git(w http.ResponseWriter, r *http.Request) {
 	m := gitPaths.FindStringSubmatch(strings.TrimPrefix(r.URL.Path, s.o.Path))

@@ -65,6 +65,7 @@ type Server struct {
 	backend string // git's http-backend
 
 	mu       sync.Mutex // guards all below
+	wrap     func(http.Handler) http.Handler
 	users    []*user
 	projects []*project
 	groups   map[string]bool
@@ -115,12 +116,22 @@ func New(t T, o Options) *Server {
 		s.t.Errorf("gitlabtest: no such operation: %s %s", r.Method, r.URL)
 		http.Error(w, `{"error":"404 Not Found"}`, http.StatusNotFound)
 	})
-	s.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if gitPath(r.URL.Path) {
 			s.git(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
+	})
+	s.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		wrap := s.wrap
+		s.mu.Unlock()
+		if wrap == nil {
+			all(w, r)
+			return
+		}
+		wrap(all).ServeHTTP(w, r)
 	}))
 	s.URL = s.web.URL + o.Path
 	t.Cleanup(func() {
@@ -135,6 +146,13 @@ func (s *Server) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisec
 func (s *Server) id() int64 {
 	s.lastID++
 	return s.lastID
+}
+
+// Wrap puts something before the server; nil takes it away.
+func (s *Server) Wrap(f func(http.Handler) http.Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrap = f
 }
 
 // Break lets a function answer requests in place of the server; it returns nil for those

@@ -135,6 +135,16 @@ func (p *Project) Merge(by string, from *Project, source, target, title, body st
 	return iid
 }
 
+// Merges are the branches of the merge requests, by their numbers from one on.
+func (p *Project) Merges() (sources []string) {
+	p.do(func() {
+		for _, i := range p.p.items[merges] {
+			sources = append(sources, i.source)
+		}
+	})
+	return sources
+}
+
 // Has reports whether there is a merge request of that number.
 func (p *Project) Has(iid int) (has bool) {
 	p.do(func() { has = p.p.item(merges, iid) != nil })
