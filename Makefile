@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X toritsugi/internal/cli.version=$(VERSION)
 INMEMORY = TMPDIR=$$(./scripts/testdir.sh)
 LINT     = $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: demo build test test-short eval race lint fmt bench fuzz setup clean
+.PHONY: demo build test test-short test-gitea eval race lint fmt bench fuzz setup clean
 
 ## demo: carry a small issue to a tested commit, offline, with a script instead of a model
 demo: build
@@ -29,6 +29,11 @@ test: setup
 ## test-short: those that take a moment each; the others say why they are skipped
 test-short:
 	$(INMEMORY) $(GO) test -short -timeout 5m -parallel 6 ./...
+
+## test-gitea: the Gitea member against a real Gitea, which is built at the first time (minutes; a C compiler)
+# Time goes by there as it does: several minutes.
+test-gitea:
+	$(INMEMORY) ./scripts/gitea.sh $(GO) test -count=1 -timeout 40m -run 'RealServer|/RealServer' ./internal/forge/gitea
 
 ## eval: every case of tori eval by its answers, those of Go too, which make test leaves out
 eval: setup

@@ -43,6 +43,7 @@ const (
 	partAtOnce = "at once"
 	partQueued = "queued"
 	partPoll   = "poll"
+	partHooks  = "webhooks"
 )
 
 // The figures of a daemon.
@@ -61,7 +62,7 @@ const (
 // dispatch measures the parts.
 func (b *bench) dispatch(ctx context.Context) (map[string]sample, error) {
 	all := map[string]sample{}
-	for _, part := range []string{partAtOnce, partQueued, partPoll} {
+	for _, part := range []string{partAtOnce, partQueued, partPoll, partHooks} {
 		note("dispatch: %s", part)
 		dir, err := os.MkdirTemp(b.dir, "dispatch-")
 		if err != nil {
@@ -94,6 +95,8 @@ func dispatchMain(ctx context.Context, part, dir string) (err error) {
 		s, err = measurePool(ctx, dir, tasksQueued, 4, 1)
 	case partPoll:
 		s, err = measurePoll(ctx, dir)
+	case partHooks:
+		s, err = measureHooks(ctx, dir)
 	default:
 		err = fmt.Errorf("dispatch: no part named %q", part)
 	}
@@ -357,4 +360,13 @@ func (r *report) dispatch(all map[string]sample) {
 	r.row("ms", "%.0f", []float64{poll[pollFirst], poll[pollAgain]}, "")
 	r.row("requests", "%.0f", []float64{poll[pollAsked]}, "")
 	r.row("that count against the limit, in an hour", "%.0f", []float64{poll[pollPaid]}, "")
+	hooks := all[partHooks]
+	one := func(name string) []float64 { return []float64{hooks[name]} }
+	r.title("Webhooks, each on the disk before its 200", "")
+	r.row("per second", "%.0f", one(hookTaken), "")
+	r.row("answer, median, ms", "%.1f", one(hookMedian), "")
+	r.row("answer, 99th percentile, ms", "%.1f", one(hookLate), r.verdict(maxHook, " ms", one(hookLate)...))
+	r.row("answer, worst, ms", "%.1f", one(hookWorst), "")
+	r.row("lost, or kept twice", "%.0f", one(hookLost), r.verdict(0, "", one(hookLost)...))
+	r.row("peak memory, MiB", "%.1f", one(peak), "")
 }

@@ -6,12 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"toritsugi/internal/backup"
+	"toritsugi/internal/contextstore/fsck"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/workspace"
 )
 
 // BackupOptions say which backups are meant.
@@ -116,7 +121,9 @@ func (s *system) makeBackup(ctx context.Context, place string, progress func(uni
 }
 
 // verifyLast restores the last backup of backup.dir for a test, below the base directory, looks at
-// it as tori check does, and notes down whether it is whole. The error says why it is not.
+// it as tori check does, and notes down whether it is whole. The error says why it is not. What of a
+// run was damaged before it was copied is told, and keeps the rest from nothing: that is verified.
+// backup.ErrNoRoom: it was not tried.
 func (s *system) verifyLast(ctx context.Context) error {
 	r, err := s.repository("", "")
 	if err != nil {
@@ -125,11 +132,36 @@ func (s *system) verifyLast(ctx context.Context) error {
 	g, err := r.Latest(ctx)
 	if err == nil {
 		var done backup.Restored
-		if done, err = r.Test(ctx, g, s.house(), s.fs); err == nil && done.Check.Left > 0 {
-			return i18n.E("backup.not_tested", g.Number, done.Check.Left)
+		// It leaves what runs need, and is not to be an alert itself.
+		keep := max(workspace.MinFree, int64(s.cfg.Monitor.Alerts.DiskFreeGB*1e9))
+		if done, err = r.Test(ctx, g, s.house(), keep, s.fs); err == nil && done.Check.Left > 0 {
+			where, whole := damageOf(done.Check)
+			damage := i18n.E("backup.not_tested", g.Number, done.Check.Left, where)
+			if !whole {
+				return damage
+			}
+			return errors.Join(damage, s.verified(ctx, nil))
 		}
 	}
 	return errors.Join(err, s.verified(ctx, err))
+}
+
+// damageOf names the first places of what could not be mended; others is whether it is of single
+// runs and conversations, and all others are whole.
+func damageOf(r fsck.Report) (where string, others bool) {
+	var all []string
+	others = true
+	for _, f := range r.Findings {
+		if f.Note || f.Mended || slices.Contains(all, f.Path) {
+			continue
+		}
+		all = append(all, f.Path)
+		others = others && filepath.Dir(f.Path) != "."
+	}
+	if most := 5; len(all) > most {
+		all = append(all[:most], "…")
+	}
+	return strings.Join(all, ", "), others
 }
 
 // verified notes down how a look at the backups ended.
@@ -302,5 +334,10 @@ func (n *night) backup(ctx context.Context) (did []any, err error) {
 	if err := n.setBackupMark(ctx, "tested", n.env.Now().UTC().Add(time.Second).Format(time.RFC3339)); err != nil {
 		return did, errors.Join(unread, err)
 	}
-	return append(did, "restored", "for a test"), errors.Join(unread, n.verifyLast(ctx))
+	err = n.verifyLast(ctx)
+	if errors.Is(err, backup.ErrNoRoom) {
+		n.log.Warn("The backup is not restored for a test this night: " + n.env.Lang.Error(err))
+		return append(did, "restored", "later, for want of room"), errors.Join(unread, n.setBackupMark(ctx, "tested", ""))
+	}
+	return append(did, "restored", "for a test"), errors.Join(unread, err)
 }

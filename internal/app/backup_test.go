@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,5 +97,66 @@ func TestNightlyBackup(t *testing.T) {
 	}
 	if health, err = d.backupHealth(t.Context()); err != nil || !health.Made.Equal(was) {
 		t.Errorf("after it: %+v, %v", health, err)
+	}
+}
+
+// A run that was damaged when it was copied is an alert that names it, and keeps nothing else from
+// counting as verified. Where the test would leave too little room, it waits for another night.
+func TestWhatTheNightVerifies(t *testing.T) {
+	t.Parallel()
+	h := newVendorHouse(t)
+	h.write("config.yaml", "language: en\nsandbox: {mode: none}\nllm: {script: {file: "+filepath.Join(h.dir, "script.yaml")+"}}\npause_resume: {enabled: false}\n"+
+		"routing: {llm: {chat_provider: script, coder_provider: script, coder2_provider: script}}\ncontext_storage: {base_dir: "+h.base+", durability: os}\n"+
+		"channels: {slack: {bot_token: xoxb-test, app_token: xapp-test, allow_from: [U1]}}\nbackup: {dir: "+filepath.Join(h.dir, "backups")+"}\nmonitor: {alerts: {disk_free_gb: 1000000}}\n")
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.Local)
+	d := h.vendorDaemon(filepath.Join(h.dir, "posts"), func() time.Time { return now }, nil)
+	var runs []string
+	for _, id := range []string{"1", "2"} {
+		uuid, err := d.store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{Source: "github", Owner: "acme", Repo: "widgets", Type: "issue", ID: id}, Title: id, Run: []byte("{}")})
+		h.must(err)
+		c, _, err := d.store.Claim(t.Context(), uuid)
+		h.must(err)
+		for range 3 {
+			_, err = c.Append(contextstore.Message{Role: "user", Content: "please"})
+			h.must(err)
+		}
+		h.must(c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "done"}))
+		runs = append(runs, uuid)
+	}
+	night := func() string {
+		t.Helper()
+		var went NightStep
+		h.must(d.night().do(t.Context(), []step{{"backup", d.night().backup}}, true, func(s NightStep) { went = s }))
+		now = now.AddDate(0, 0, 1)
+		return fmt.Sprint(append(went.Did, went.Err)...)
+	}
+	if did := night(); !strings.Contains(did, "later, for want of room") || !strings.HasSuffix(did, "<nil>") {
+		t.Error(did)
+	}
+	health, err := d.backupHealth(t.Context())
+	if err != nil || health.Made.IsZero() || !health.Verified.IsZero() || !health.tested.IsZero() || health.Failed != "" {
+		t.Errorf("%+v, %v", health, err)
+	}
+	d.cfg.Monitor.Alerts.DiskFreeGB = 0
+	messages := filepath.Join(h.base, "completed", runs[1], "messages.jsonl")
+	raw, err := os.ReadFile(messages)
+	h.must(err)
+	lines := strings.SplitAfter(string(raw), "\n")
+	h.must(os.WriteFile(messages, []byte(lines[0]+strings.Join(lines[2:], "")), 0o600))
+	if did := night(); !strings.Contains(did, "restored for a test") {
+		t.Error(did)
+	}
+	health, err = d.backupHealth(t.Context())
+	if err != nil || health.Verified.Before(health.Made) || health.Damage != "" {
+		t.Errorf("%+v, %v", health, err)
+	}
+	all, err := d.premises().backup(t.Context())
+	if err != nil || len(all) != 1 || all[0].Name != "backup_failed" || !strings.Contains(all[0].Why.Error(), runs[1]) || strings.Contains(all[0].Why.Error(), runs[0]) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	h.must(os.WriteFile(messages, raw, 0o600))
+	night()
+	if all, err = d.premises().backup(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"toritsugi/internal/channel/webhook"
 	"toritsugi/internal/config"
 	"toritsugi/internal/conversation"
+	"toritsugi/internal/forge/hook"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/web"
 )
@@ -181,11 +182,14 @@ func (g *guard) Revise(ctx context.Context, m channel.Message) error {
 // openChannels opens the inbox and makes the members that the settings name. The caller
 // closes the inbox.
 func (d *daemon) openChannels(ctx context.Context, open opener) (err error) {
-	if len(kinds(d.cfg)) == 0 {
-		return nil
+	if d.callers, err = d.webhooks(); err != nil || len(kinds(d.cfg)) == 0 && len(d.callers) == 0 {
+		return err
 	}
 	if d.inbox, err = inbox.Open(ctx, d.store, d.log, d.env.Now); err != nil {
 		return err
+	}
+	if len(kinds(d.cfg)) == 0 {
+		return nil
 	}
 	if d.pages, err = d.proposalPages(); err != nil {
 		d.inbox.Close()
@@ -209,6 +213,9 @@ func (d *daemon) speak(ctx context.Context) {
 		return
 	}
 	w := inbox.Worker{Handler: d.guard}
+	for _, c := range d.callers {
+		w.Gatherers = append(w.Gatherers, c)
+	}
 	var all sync.WaitGroup
 	for _, m := range d.members {
 		w.Receivers = append(w.Receivers, m.Receiver)
@@ -216,7 +223,9 @@ func (d *daemon) speak(ctx context.Context) {
 			all.Go(func() { m.run(ctx) })
 		}
 	}
-	all.Go(func() { d.tellUnsaid(ctx) })
+	if d.guard != nil {
+		all.Go(func() { d.tellUnsaid(ctx) })
+	}
 	d.inbox.Run(ctx, w)
 	all.Wait()
 }
@@ -281,6 +290,9 @@ func (d *daemon) hooks() (all []web.Hook) {
 		for pattern, h := range m.hooks {
 			all = append(all, web.Hook{Pattern: pattern, Handler: h})
 		}
+	}
+	for _, c := range d.callers {
+		all = append(all, web.Hook{Pattern: "POST " + hook.Path(c.source), Handler: c.receiver, Most: hook.MaxBody})
 	}
 	return all
 }

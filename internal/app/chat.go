@@ -33,7 +33,7 @@ const maxMentioned = 20_000
 
 // Chat has talk converse in a terminal. screen says where it reads and writes; the rest
 // of it is filled in here.
-func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options, talk func(*terminal.Terminal, channel.Handler) error) error {
+func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options, talk func(context.Context, *terminal.Terminal, channel.Handler) error) error {
 	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Confined: true, Quiet: opt.Quiet}, fs: &disk.FS{}}
 	var err error
 	if err = s.settle(); err != nil {
@@ -81,7 +81,7 @@ func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options
 	jobs.Go(func() { work(working) })
 	defer jobs.Wait()
 	defer stop()
-	return talk(t, house.engine)
+	return talk(ctx, t, house.engine)
 }
 
 // sessionID is terminal:USER:REPO_HASH[:NAME] (spec/chat §8); outside of a repository

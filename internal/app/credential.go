@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/forge/hook"
 )
 
 // mostCredential is the most bytes of a file with a token or a key.
@@ -25,6 +26,11 @@ func (s *system) known() []string {
 		}
 		if token, err := readCredential(f.TokenFile); err == nil && len(token) > 0 { // openHosts tells of the error
 			all = append(all, string(token))
+		}
+	}
+	for _, source := range hook.Sources() {
+		if secret, err := s.webhookSecret(source); err == nil && secret != "" { // webhooks tells of the error
+			all = append(all, secret)
 		}
 	}
 	return all

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/forge/gitea"
@@ -157,7 +157,7 @@ func forgeClient(base *http.Client, f config.Forge) (*http.Client, error) {
 		return base, nil
 	}
 	pool := x509.NewCertPool()
-	pem, err := os.ReadFile(f.CAFile)
+	pem, err := disk.Read(f.CAFile, disk.MaxWhole)
 	if err == nil && !pool.AppendCertsFromPEM(pem) {
 		err = i18n.E("app.no_certificates")
 	}

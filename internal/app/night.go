@@ -124,10 +124,13 @@ func (n *night) one(ctx context.Context, s step) (*NightStep, error) {
 	return r, errors.Join(n.store.SetMark(ctx, nightFailedScope, s.name, why), n.store.SetMark(ctx, maintenanceScope, s.name, began.In(time.Local).Format(time.RFC3339)))
 }
 
-// retain does with ended runs what context_storage.retention says.
+// retain does with ended runs what context_storage.retention says, and forgets those that are gone.
 func (n *night) retain(ctx context.Context) ([]any, error) {
 	did, freed := map[contextstore.RetentionStep]int{}, int64(0)
 	err := n.store.Retain(ctx, n.retention(), false, func(r contextstore.Retained) { did[r.Step]++; freed += r.Freed })
+	if err == nil {
+		err = n.store.Forget(ctx, n.retention())
+	}
 	return []any{"compressed", did[contextstore.StepGzip], "slimmed", did[contextstore.StepSlim], "removed", did[contextstore.StepDelete] + did[contextstore.StepRoom], "freed_bytes", freed}, err
 }
 

@@ -99,7 +99,7 @@ func (s premises) wrong(ctx context.Context) (all []alert, err error) {
 func (s premises) disk() (all []alert) {
 	a := s.cfg.Monitor.Alerts
 	if float64(s.free) < a.DiskFreeGB*1e9 {
-		all = append(all, alert{Name: "disk_room", Why: i18n.E("alert.disk_room", gigabytes(int64(min(s.free, 1<<62))), s.base)}) //nolint:gosec // it was bounded
+		all = append(all, alert{Name: "disk_room", Why: i18n.E("alert.disk_room", i18n.Bytes(int64(min(s.free, 1<<62))), s.base)}) //nolint:gosec // it was bounded
 	}
 	if s.sums == nil {
 		return all
@@ -109,13 +109,11 @@ func (s premises) disk() (all []alert) {
 		gb   float64
 	}{{"disk_used", a.DiskWarnGB}, {"disk_critical", a.DiskCriticalGB}} {
 		if limit.gb > 0 && float64(s.sums.Used) > limit.gb*1e9 {
-			all = append(all, alert{Name: limit.name, Why: i18n.E("alert.disk_used", gigabytes(s.sums.Used), fmt.Sprintf("%g GB", limit.gb))})
+			all = append(all, alert{Name: limit.name, Why: i18n.E("alert.disk_used", i18n.Bytes(s.sums.Used), fmt.Sprintf("%g GB", limit.gb))})
 		}
 	}
 	return all
 }
-
-func gigabytes(n int64) string { return fmt.Sprintf("%.1f GB", float64(n)/1e9) }
 
 // runs is what is wrong with the runs as a whole (store-v2 §8.3).
 func (s premises) runs() (all []alert) {

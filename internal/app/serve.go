@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toritsugi/internal/agent"
+	"toritsugi/internal/channel"
 	"toritsugi/internal/channel/inbox"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
@@ -54,24 +55,26 @@ const shutdownTime = 25 * time.Second
 // daemon is a system that works for as long as it is let.
 type daemon struct {
 	*system
-	watches   []*dispatch.Watch
-	sources   map[string]bool
-	shell     func(sandbox.Spec) (sandbox.Runner, error)
-	mailbox   *dispatch.Mailbox
-	stats     *dispatch.Stats
-	pool      *dispatch.Pool
-	deliverer *dispatch.Deliverer
-	intake    *dispatch.Intake
-	monitor   *dispatch.Monitor
-	talks     *talks // answers messages, and works on what came of them
-	endTalks  func()
-	inbox     *inbox.Inbox // of channels; nil without any
-	guard     *guard
-	members   []member
-	pages     *web.Proposals // of diffs; nil without serve.public_url or channels
-	alarms    *alarms
-	sums      atomic.Pointer[figures] // of all runs, nil before they were measured
-	down      atomic.Pointer[[]alert] // models that could not be called when they were last asked for
+	watches    []*dispatch.Watch
+	sources    map[string]bool
+	shell      func(sandbox.Spec) (sandbox.Runner, error)
+	mailbox    *dispatch.Mailbox
+	stats      *dispatch.Stats
+	pool       *dispatch.Pool
+	deliverer  *dispatch.Deliverer
+	intake     *dispatch.Intake
+	monitor    *dispatch.Monitor
+	talks      *talks // answers messages, and works on what came of them
+	endTalks   func()
+	inbox      *inbox.Inbox // of channels and webhooks; nil without any
+	guard      *guard
+	members    []member
+	callers    []*caller        // forges whose webhooks are taken
+	secretLost channel.Throttle // for complaints that a secret of webhooks cannot be read
+	pages      *web.Proposals   // of diffs; nil without serve.public_url or channels
+	alarms     *alarms
+	sums       atomic.Pointer[figures] // of all runs, nil before they were measured
+	down       atomic.Pointer[[]alert] // models that could not be called when they were last asked for
 }
 
 // Serve takes work from the forges and channels that are set up until ctx ends. started

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"filippo.io/age"
@@ -47,6 +48,8 @@ type Repository struct {
 	own   string // the key of the base directory, if it is among these
 	whose string // hash of the recipients of the settings, "" for none
 	now   func() time.Time
+
+	zips, unzips sync.Pool // *gzip.Writer, *gzip.Reader
 }
 
 // Open names a place of backups; nothing is read or written yet but the identities.

@@ -570,6 +570,38 @@ func TestRestoreOneRun(t *testing.T) {
 	same(t, "elsewhere", listing(t, elsewhere), slices.DeleteFunc(want, func(s string) bool { return !strings.HasPrefix(s, id) }))
 }
 
+// A history of planning that cannot be read is told, and what the generation before has of the run stays.
+func TestPlansUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, damage := range []func(path string) error{
+		func(path string) error { return os.Mkdir(path, 0o700) },
+		func(path string) error { return os.Symlink(path, path) },
+		func(path string) error { // the directory is none
+			return errors.Join(os.Remove(filepath.Dir(path)), os.WriteFile(filepath.Dir(path), nil, 0o600))
+		},
+	} {
+		h := newHouse(t, 1)
+		id := h.run(task.Completed)
+		plans := filepath.Join(t.TempDir(), "plans")
+		path := filepath.Join(plans, id+".jsonl")
+		must(t, os.Mkdir(plans, 0o700))
+		must(t, os.WriteFile(path, []byte("{}\n"), 0o600))
+		r := repo(t, Options{Place: t.TempDir()})
+		h.backup(r, Source{Plans: plans})
+		must(t, os.Remove(path))
+		must(t, damage(path))
+		rep, err := r.Make(t.Context(), Source{Base: h.base, Plans: plans})
+		if err != nil || rep.Manifest.Failed == 0 || rep.Failed == nil || rep.Runs != 2 {
+			t.Errorf("%+v, %v, %v", rep.Manifest, rep.Failed, err)
+		}
+		dir := t.TempDir()
+		restore(t, r, 0, Target{Dir: dir})
+		if !exists(filepath.Join(dir, "completed", id, "planning", id+".jsonl")) {
+			t.Error("the history is gone")
+		}
+	}
+}
+
 // Histories of planning that lie elsewhere are copied with their runs, and come back to where the
 // settings have them.
 func TestPlansElsewhere(t *testing.T) {
@@ -616,12 +648,15 @@ func TestTest(t *testing.T) {
 	h := newHouse(t, 3)
 	r := repo(t, Options{Place: t.TempDir()})
 	rep := h.backup(r, Source{})
-	done, err := r.Test(t.Context(), rep.Generation, h.base, nil)
+	done, err := r.Test(t.Context(), rep.Generation, h.base, 0, nil)
 	if err != nil || done.Runs != 3 || done.Check.Left > 0 || done.Check.Contexts != 3 || exists(filepath.Join(h.base, testDir)) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	must(t, os.WriteFile(filepath.Join(r.Place(), objectName(rep.Lists[shardOf("completed/"+filepath.Base(first0(t, filepath.Join(h.base, "completed"))))][0].Object)), nil, 0o600))
-	if _, err := r.Test(t.Context(), rep.Generation, h.base, nil); !IsDamage(err) || exists(filepath.Join(h.base, testDir)) {
+	if done, err := r.Test(t.Context(), rep.Generation, h.base, 1<<62, nil); !errors.Is(err, ErrNoRoom) || done.Runs > 0 || exists(filepath.Join(h.base, testDir)) {
+		t.Errorf("without room: %+v, %v", done, err)
+	}
+	if _, err := r.Test(t.Context(), rep.Generation, h.base, 0, nil); !IsDamage(err) || exists(filepath.Join(h.base, testDir)) {
 		t.Errorf("of a damaged one: %v", err)
 	}
 }
@@ -782,7 +817,7 @@ func TestOtherRecipientsOfWhatCannotBeRead(t *testing.T) {
 	o.Identity = ""
 	r = repo(t, o)
 	must(t, r.Know(h.base))
-	if _, err := r.Test(t.Context(), next.Generation, t.TempDir(), nil); err != nil {
+	if _, err := r.Test(t.Context(), next.Generation, t.TempDir(), 0, nil); err != nil {
 		t.Errorf("with the new key of the base directory: %v", err)
 	}
 }

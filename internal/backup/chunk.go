@@ -93,7 +93,13 @@ func (r *Repository) seal(piece []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	z := gzip.NewWriter(w)
+	z, ok := r.zips.Get().(*gzip.Writer) // a new one takes 800 KiB
+	if ok {
+		z.Reset(w)
+	} else {
+		z = gzip.NewWriter(w)
+	}
+	defer r.zips.Put(z)
 	_, err := z.Write(piece)
 	err = errors.Join(err, z.Close(), w.Close())
 	return b.Bytes(), err
@@ -148,8 +154,12 @@ func (r *Repository) open(name string, raw []byte, c chunk) ([]byte, error) {
 			return nil, damaged(name, err)
 		}
 	}
-	z, err := gzip.NewReader(in)
-	if err != nil {
+	z, ok := r.unzips.Get().(*gzip.Reader)
+	if !ok {
+		z = new(gzip.Reader)
+	}
+	defer r.unzips.Put(z)
+	if err := z.Reset(in); err != nil {
 		return nil, damaged(name, err)
 	}
 	piece, err := disk.ReadAll(z, name, chunkBytes)

@@ -50,6 +50,7 @@ type maker struct {
 	Source
 	tmp     string
 	first   map[string]result // what was copied before all the rest
+	lists   [listed][]string  // units of some shards
 	report  *Report
 	written int64
 	done    int64

@@ -117,7 +117,7 @@ func (x *restorer) restoreAll(ctx context.Context) error {
 	if err := x.FS.RemoveAll(staged); err != nil {
 		return err
 	}
-	if err := x.hasRoom(x.Dir); err != nil {
+	if err := x.hasRoom(x.Dir, reserve); err != nil {
 		return err
 	}
 	if err := x.stage(ctx, staged, func(unit) bool { return true }); err != nil {
@@ -149,20 +149,27 @@ func (x *restorer) note(path string, v any) error {
 	return x.FS.Replace(path, raw, true)
 }
 
-// hasRoom refuses to begin what cannot be ended.
-func (x *restorer) hasRoom(dir string) error {
+// hasRoom refuses to begin what cannot be ended, or leaves less than keep bytes free.
+func (x *restorer) hasRoom(dir string, keep int64) error {
 	free, err := contextstore.FreeSpace(dir)
 	if err != nil {
 		return nil // it is found out by writing
 	}
-	if free < uint64(x.g.Bytes)+reserve { //nolint:gosec // it is not negative
-		return i18n.E("backup.no_room", dir, free>>20, (x.g.Bytes+reserve)>>20)
+	if need := x.g.Bytes + (x.g.Runs+x.g.Sessions)*perUnit + keep; free < uint64(need) { //nolint:gosec // it is not negative
+		e := i18n.E("backup.no_room", dir, i18n.Bytes(int64(min(free, 1<<62))), i18n.Bytes(need)) //nolint:gosec // it was bounded
+		e.Err = ErrNoRoom
+		return e
 	}
 	return nil
 }
 
-// reserve is what a restore leaves free, in bytes, for directories and the index.
-const reserve = 64 << 20
+// ErrNoRoom says that there is no room for what would be restored, and nothing was begun.
+var ErrNoRoom = errors.New("too little room")
+
+const (
+	perUnit = 32 << 10 // bytes of a run or conversation beside those of its files: directories, blocks that are not full
+	reserve = 64 << 20 // what a restore leaves free, in bytes
+)
 
 // lockBase has a base directory for the caller alone.
 func lockBase(ctx context.Context, dir string) (release func(), err error) {
@@ -585,8 +592,9 @@ func (x *restorer) same(u unit, dir string) (bool, error) {
 const testDir = ".restore-test"
 
 // Test restores a generation into a directory of its own below dir, which it removes again, and
-// returns what tori check says of it. Its error says why it could not be restored.
-func (r *Repository) Test(ctx context.Context, g Generation, dir string, fsys *disk.FS) (done Restored, err error) {
+// returns what tori check says of it. Its error says why it could not be restored: ErrNoRoom, that
+// it was not tried, as less than keep bytes would be left free.
+func (r *Repository) Test(ctx context.Context, g Generation, dir string, keep int64, fsys *disk.FS) (done Restored, err error) {
 	x, err := r.restorer(g, Target{Dir: filepath.Join(dir, testDir), FS: fsys})
 	if err != nil {
 		return x.done, err
@@ -595,7 +603,7 @@ func (r *Repository) Test(ctx context.Context, g Generation, dir string, fsys *d
 		return x.done, err
 	}
 	defer func() { err = errors.Join(err, x.FS.RemoveAll(x.Dir)) }()
-	if err = x.hasRoom(dir); err == nil {
+	if err = x.hasRoom(dir, keep); err == nil {
 		err = x.stage(ctx, x.Dir, func(unit) bool { return true })
 	}
 	return x.done, err

@@ -25,14 +25,6 @@ type backupMakeCmd struct {
 	place `embed:""`
 }
 
-// stored is how much was written, which may be little.
-func stored(n int64) string {
-	if n < 1<<20 {
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return mebibytes(n)
-}
-
 // counted is a progress of units and bytes.
 func (c *console) counted() (tell func(units, bytes int64), done func()) {
 	show, done := c.progress()
@@ -55,7 +47,7 @@ func (k backupMakeCmd) Run(c *console) error {
 		if k.JSON {
 			err = c.json(generationJSON(r.Generation))
 		} else {
-			c.say("cli.backup_done", r.Number, r.Place, r.Runs, r.Sessions, stored(r.Bytes), stored(r.Added), r.Removed)
+			c.say("cli.backup_done", r.Number, r.Place, r.Runs, r.Sessions, i18n.Bytes(r.Bytes), i18n.Bytes(r.Added), r.Removed)
 		}
 		if r.Unswept != nil {
 			c.note("cli.backup_unswept", r.Unswept)
@@ -112,7 +104,7 @@ func (k backupListCmd) Run(c *console) error {
 			if g.Encrypted {
 				encrypted = "  " + c.lang.T("cli.backup_encrypted")
 			}
-			_, err = fmt.Fprintf(c.out, "%6d  %s %9d %9d %12s %12s%s\n", g.Number, g.MadeAt.Format("2006-01-02T15:04:05Z"), g.Runs, g.Sessions, stored(g.Bytes), stored(g.Added), encrypted)
+			_, err = fmt.Fprintf(c.out, "%6d  %s %9d %9d %12s %12s%s\n", g.Number, g.MadeAt.Format("2006-01-02T15:04:05Z"), g.Runs, g.Sessions, i18n.Bytes(g.Bytes), i18n.Bytes(g.Added), encrypted)
 		}
 		return err
 	})
@@ -154,7 +146,7 @@ func (k backupVerifyCmd) Run(c *console) error {
 			case v.Why != nil:
 				c.say("cli.backup_broken", v.Number, v.Broken, v.Why)
 			default:
-				c.say("cli.backup_whole", v.Number, v.Units, stored(v.Bytes))
+				c.say("cli.backup_whole", v.Number, v.Units, i18n.Bytes(v.Bytes))
 			}
 		}
 		if bad > 0 {

@@ -77,7 +77,7 @@ func (a chatCmd) Run(c *console) error {
 		return err
 	}
 	var result terminal.Result
-	err = app.Chat(ctx, env, app.ChatOptions{Repo: a.Repo, Session: a.Session, BaseDir: a.BaseDir, Config: a.Config, Quiet: !draws, Spoken: func(l i18n.Lang) { c.lang = l }}, opt, func(t *terminal.Terminal, h channel.Handler) (err error) {
+	err = app.Chat(ctx, env, app.ChatOptions{Repo: a.Repo, Session: a.Session, BaseDir: a.BaseDir, Config: a.Config, Quiet: !draws, Spoken: func(l i18n.Lang) { c.lang = l }}, opt, func(ctx context.Context, t *terminal.Terminal, h channel.Handler) (err error) {
 		if a.Continue {
 			if err := t.Resume(ctx, h); err != nil {
 				return err

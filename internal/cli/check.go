@@ -40,7 +40,7 @@ func (k checkCmd) Run(c *console) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	progress, done := c.progress()
-	r, err := ops.Check(ctx, c.out, base, ops.CheckOptions{Repair: k.Repair, JSON: k.JSON, Lang: c.lang, Viewer: who, Progress: progress})
+	r, err := ops.Check(ctx, c.out, base, ops.CheckOptions{Repair: k.Repair, JSON: k.JSON, Lang: c.lang, Viewer: who, Progress: progress, Plans: k.plans(c, base)})
 	done()
 	if who.Admin {
 		action := "check"
@@ -95,7 +95,7 @@ func (c *console) progress() (tell func(fsck.Progress), done func()) {
 	tell = func(p fsck.Progress) {
 		if time.Since(last) >= time.Second {
 			last, told = time.Now(), true
-			_, _ = fmt.Fprintf(f, "\r\x1b[K%s", c.lang.T("check.progress", p.Contexts, p.Bytes>>20))
+			_, _ = fmt.Fprintf(f, "\r\x1b[K%s", c.lang.T("check.progress", p.Contexts, i18n.Bytes(p.Bytes)))
 		}
 	}
 	return tell, func() {

@@ -51,7 +51,7 @@ func (k cleanupCmd) Run(c *console) error {
 			tell(r)
 			return
 		}
-		c.say("cli.cleanup_"+string(r.Step), contextstore.Short(r.UUID), mebibytes(r.Freed))
+		c.say("cli.cleanup_"+string(r.Step), contextstore.Short(r.UUID), i18n.Bytes(r.Freed))
 	})
 	if bad := (*app.ConfigError)(nil); errors.As(err, &bad) {
 		return usage(bad.Err)
@@ -70,7 +70,7 @@ func (k cleanupCmd) Run(c *console) error {
 			Detail: fmt.Sprintf("compressed %d, slimmed %d, removed %d, unused %d", did[contextstore.StepGzip], did[contextstore.StepSlim], removed, len(unused.Removed))})
 	}
 	if report.Near > 0 {
-		c.note("cli.cleanup_near", mebibytes(report.Near), mebibytes(report.Most))
+		c.note("cli.cleanup_near", i18n.Bytes(report.Near), i18n.Bytes(report.Most))
 	}
 	if err = errors.Join(err, failed); err != nil || k.JSON {
 		return err
@@ -79,11 +79,9 @@ func (k cleanupCmd) Run(c *console) error {
 	if k.DryRun {
 		total = "cli.cleanup_dry"
 	}
-	c.say(total, did[contextstore.StepGzip], did[contextstore.StepSlim], removed, mebibytes(freed))
+	c.say(total, did[contextstore.StepGzip], did[contextstore.StepSlim], removed, i18n.Bytes(freed))
 	if len(unused.Removed) > 0 {
-		c.say(total+"_unused", len(unused.Removed), mebibytes(unused.Freed))
+		c.say(total+"_unused", len(unused.Removed), i18n.Bytes(unused.Freed))
 	}
 	return nil
 }
-
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

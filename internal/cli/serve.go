@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,14 @@ import (
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/redact"
 )
 
 type serveCmd struct {
 	Once             bool   `help:"${once_help}"`
+	Check            bool   `help:"${serve_check_help}"`
+	Fix              bool   `help:"${serve_fix_help}"`
+	JSON             bool   `name:"json" help:"${json_help}"`
 	Role             string `placeholder:"ROLE" help:"${role_help}"`
 	Model            string `placeholder:"PROVIDER/MODEL" help:"${model_help}"`
 	LocalOnly        bool   `help:"${local_only_help}"`
@@ -28,6 +33,10 @@ type serveCmd struct {
 // Run takes work from the watched forges until it is told to end.
 func (r serveCmd) Run(c *console) error {
 	switch {
+	case r.Check:
+		return r.check(c)
+	case r.Fix || r.JSON:
+		return usage(i18n.E("setup.fix_alone"))
 	case r.Script != "" && (r.Model != "" || r.Role != ""):
 		return usage(i18n.E("app.script_and_model"))
 	case r.Model != "" && r.Role != "":
@@ -61,6 +70,42 @@ func (r serveCmd) Run(c *console) error {
 		c.say("cli.served")
 	}
 	return err
+}
+
+// check looks over what is set up at the forges; exit 1 where something is not in order.
+func (r serveCmd) check(c *console) error {
+	if r.Once || r.Role != "" || r.Model != "" || r.Script != "" {
+		return usage(i18n.E("setup.with_once"))
+	}
+	return c.untilInterrupted(func(ctx context.Context, env app.Env) error {
+		all, err := app.CheckServe(ctx, env, r.Config, r.Fix)
+		if err != nil {
+			return err
+		}
+		wrong := 0
+		for _, f := range all {
+			how := "setup.well"
+			switch {
+			case !f.OK:
+				how = "setup.wrong"
+				wrong++
+			case f.Fixed:
+				how = "setup.fixed"
+			}
+			if r.JSON {
+				err = c.json(f)
+			} else {
+				_, err = fmt.Fprintf(c.out, "%-30s %-12s %s %s\n", redact.Printable(cmp.Or(f.Repository, f.Source)), f.Part, c.lang.T(how), redact.Printable(f.Text))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if wrong > 0 {
+			return i18n.E("setup.failed", wrong)
+		}
+		return nil
+	})
 }
 
 // ended is a context that ends at the first signal to end; the second one ends

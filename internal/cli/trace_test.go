@@ -163,6 +163,61 @@ func TestARunIsATrace(t *testing.T) {
 	}
 }
 
+// A turn of a conversation is a trace: who decides, what models are called and what is shown. It
+// leads to that of the job that it begins, and so does the turn that tells what became of it.
+func TestATurnIsATrace(t *testing.T) {
+	skipShort(t, "chats with a job")
+	t.Parallel()
+	got, at := collect(t)
+	h := chatHouse(t, "branch", func(*llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: "Something to keep."} })
+	settings, err := os.ReadFile(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write("config.yaml", string(settings)+fmt.Sprintf("telemetry: {traces: {enabled: true, endpoint: %q}}\n", at))
+	h.env = append(h.env, "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20key-of-traces")
+	if out, code := h.once("how are you, hanako"); code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	const answered = "turn\n  routing\n  chat m\n  post\n"
+	if tree := got.tree(); tree != answered {
+		t.Errorf("got\n%swant\n%s", tree, answered)
+	}
+	for key, want := range map[string]string{"tori.channel": "terminal", "tori.route": "CHAT", "tori.stop": "done", "tori.job": ""} {
+		if value := got.attribute("turn", key); value != want {
+			t.Errorf("%s is %q, want %q", key, value, want)
+		}
+	}
+	out, _ := h.once("/code2 say goodbye")
+	tree := got.tree()
+	job := ""
+	turns := map[string]bool{}
+	for _, s := range got.all {
+		switch s.Name {
+		case "invoke_agent tori":
+			_, job, _ = strings.Cut(got.attribute(s.Name, "tori.task.key"), "#")
+		case "turn":
+			turns[string(s.TraceId)] = true
+		}
+	}
+	told := 0
+	for _, s := range got.all {
+		for _, a := range s.Attributes {
+			if s.Name == "turn" && a.Key == "tori.job" && a.Value.GetStringValue() == job {
+				told++
+			}
+		}
+	}
+	if job == "" || told != 2 || len(turns) != 3 {
+		t.Errorf("job %q, told of by %d, %d turns\n%s\n%s", job, told, len(turns), tree, out)
+	}
+	for _, word := range []string{"how are you", "Something to keep", "say goodbye"} {
+		if bytes.Contains(got.raw.Bytes(), []byte(word)) {
+			t.Errorf("%q was sent", word)
+		}
+	}
+}
+
 // The phases of a plan, and the subtasks by their numbers.
 func TestThePhasesOfAPlan(t *testing.T) {
 	skipShort(t, "a whole run with a plan")

@@ -269,15 +269,15 @@ security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_r
 broker: {trifecta: refuse, repository_untrusted: true, allowed_hosts: [docs.example.com, "*.example.org"], mentions: groups, max_text_bytes: 1000, max_patch_mb: 2, max_comments: 3, max_pushes: 5, max_pull_requests: 6}
 access: {admins: [ken, hanako], people: {'slack:U1': 'github:hanako', 'terminal:ken': 'github:ken-at-work'}}
 github:
-  {url: "https://ghe.example.com", token: tok-of-git, token_file: t.txt, ca_file: /etc/h.pem, app_id: 1, app_private_key_file: k.pem, app_installation_id: 2, repositories: [a/b, c/*], write_spacing_ms: 10,
+  {url: "https://ghe.example.com", token: tok-of-git, token_file: t.txt, ca_file: /etc/h.pem, app_id: 1, app_private_key_file: k.pem, app_installation_id: 2, repositories: [a/b, c/*], webhook_secret: secret-of-hooks, webhook_secret_file: h.txt, write_spacing_ms: 10,
   bot_label: l1, processing_label: l2, done_label: l3, paused_label: l4, stopped_label: l5, failed_label: l6, waiting_label: l7, create_labels: false,
   assignment: false, min_permission: admin, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 9}
 gitlab:
-  {url: "https://lab.example.com/git", token: tok-of-lab, token_file: u.txt, ca_file: /etc/l.pem, repositories: [g/sub/b, g/*],
+  {url: "https://lab.example.com/git", token: tok-of-lab, token_file: u.txt, ca_file: /etc/l.pem, repositories: [g/sub/b, g/*], webhook_secret: secret-of-lab-hooks, webhook_secret_file: i.txt,
   bot_label: m1, processing_label: m2, done_label: m3, paused_label: m4, stopped_label: m5, failed_label: m6, waiting_label: m7, create_labels: false,
   assignment: false, min_permission: triage, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 8}
 gitea:
-  {url: "https://tea.example.com", token: tok-of-tea, token_file: v.txt, ca_file: /etc/t.pem, repositories: [e/f],
+  {url: "https://tea.example.com", token: tok-of-tea, token_file: v.txt, ca_file: /etc/t.pem, repositories: [e/f], webhook_secret: secret-of-tea-hooks, webhook_secret_file: j.txt,
   bot_label: n1, processing_label: n2, done_label: n3, paused_label: n4, stopped_label: n5, failed_label: n6, waiting_label: n7, create_labels: false,
   assignment: false, min_permission: maintain, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 7}
 folder: {path: /issues, repository: /src, bot_label: l8}
@@ -357,9 +357,9 @@ func TestEveryKey(t *testing.T) {
 		Setup:     []Check{{"npm ci", "npm ci", 0, ""}, {"deps", "go mod download", 900, ""}},
 		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, false, []string{"gpu.example.com"}},
 		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", 1000, 2, 3, 5, 6}, Access: Access{[]string{"ken", "hanako"}, map[string]string{"slack:U1": "github:hanako", "terminal:ken": "github:ken-at-work"}},
-		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", "/etc/h.pem", 1, "k.pem", 2, 10, Watching{[]string{"a/b", "c/*"}, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9}},
-		GitLab:     GitLab{"https://lab.example.com/git", "tok-of-lab", "u.txt", "/etc/l.pem", Watching{[]string{"g/sub/b", "g/*"}, "m1", "m2", "m3", "m4", "m5", "m6", "m7", false, false, "triage", "omit", false, 8}},
-		Gitea:      Gitea{"https://tea.example.com", "tok-of-tea", "v.txt", "/etc/t.pem", Watching{[]string{"e/f"}, "n1", "n2", "n3", "n4", "n5", "n6", "n7", false, false, "maintain", "omit", false, 7}},
+		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", "/etc/h.pem", 1, "k.pem", 2, 10, Watching{[]string{"a/b", "c/*"}, "secret-of-hooks", "h.txt", "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9}},
+		GitLab:     GitLab{"https://lab.example.com/git", "tok-of-lab", "u.txt", "/etc/l.pem", Watching{[]string{"g/sub/b", "g/*"}, "secret-of-lab-hooks", "i.txt", "m1", "m2", "m3", "m4", "m5", "m6", "m7", false, false, "triage", "omit", false, 8}},
+		Gitea:      Gitea{"https://tea.example.com", "tok-of-tea", "v.txt", "/etc/t.pem", Watching{[]string{"e/f"}, "secret-of-tea-hooks", "j.txt", "n1", "n2", "n3", "n4", "n5", "n6", "n7", false, false, "maintain", "omit", false, 7}},
 		Folder:     Folder{"/issues", "/src", "l8"},
 		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
 		Monitor: Monitor{3, Alerts{1.5, 2.5, 3.5, 4, 5.5, 0.25, 6, 7, 8.5, 9, 10.5, 0.5}, AlertNotify{"https://hooks.example/services/key-of-hook",
@@ -379,7 +379,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-http", "secret-of-line", "secret-of-s3", "signing-of-slack", "tok-of-git", "tok-of-lab", "tok-of-tea", "token-of-line", "token-of-s3"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-hooks", "secret-of-http", "secret-of-lab-hooks", "secret-of-line", "secret-of-s3", "secret-of-tea-hooks", "signing-of-slack", "tok-of-git", "tok-of-lab", "tok-of-tea", "token-of-line", "token-of-s3"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -768,7 +768,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 439 {
+	if len(all) != 445 {
 		t.Errorf("%d keys", len(all))
 	}
 }

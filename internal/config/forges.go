@@ -12,6 +12,9 @@ import (
 type Watching struct {
 	Repositories []string `yaml:"repositories" check:"repository" doc:"Repositories that work is taken from: owner/name, or owner/* for all that can be seen. An owner at GitLab is the full path of a group."`
 
+	WebhookSecret     string `yaml:"webhook_secret" secret:"true" doc:"Secret of the webhooks that the forge sends to serve.public_url/webhooks/ and the name of this section; none: none are taken."`
+	WebhookSecretFile string `yaml:"webhook_secret_file" doc:"File with that secret, which goes before webhook_secret: what is written there later is used without a restart."`
+
 	BotLabel        string `yaml:"bot_label" default:"coding agent" check:"label" doc:"Label that asks for work on an issue, or on a pull or merge request."`
 	ProcessingLabel string `yaml:"processing_label" default:"coding agent processing" check:"label" doc:"Label while it waits or is worked on."`
 	DoneLabel       string `yaml:"done_label" default:"coding agent done" check:"label" doc:"Label when it is completed."`
@@ -142,7 +145,7 @@ type Serve struct {
 	Listen string   `yaml:"listen" default:"127.0.0.1:8420" check:"listen" doc:"Address of /healthz, /readyz and /metrics; empty for none."`
 	Hosts  []string `yaml:"hosts" check:"host" doc:"Names that it answers to, besides addresses, localhost and the names in listen and public_url."`
 
-	PublicURL string `yaml:"public_url" check:"url,optional" doc:"Address at which others reach listen, such as https://tori.example.com of a proxy that ends TLS: for webhooks of channels, and links to diffs. Empty: none."`
+	PublicURL string `yaml:"public_url" check:"url,optional" doc:"Address at which others reach listen, such as https://tori.example.com of a proxy that ends TLS: for webhooks of channels and forges, and links to diffs. Empty: none."`
 }
 
 // Names are the names that tori serve answers to, in lower case.

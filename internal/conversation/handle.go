@@ -136,6 +136,8 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message, revis
 	}
 	was.Content = e.Strict(m.UserText) // it may have been changed since it was written
 	t := &turn{e: e, x: x, l: l, m: m, entry: *was, posts: k.posts, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
+	ctx, ended := t.traced(ctx)
+	defer ended()
 	t.run(ctx)
 	t.record(ctx)
 	switch {
@@ -386,6 +388,8 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	}
 	t.decision.PrimaryRoute = f.Route
 	t.loop = routing.NewLoop(e.Limits, e.Now, routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}, f.Route, f.Title, false)
+	ctx, ended := t.traced(ctx)
+	defer ended()
 	t.frame(f.frame(), map[string]string{"{job}": f.ID, "{title}": f.Title})
 	t.result(ctx, f)
 	t.final(ctx)

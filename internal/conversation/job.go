@@ -47,6 +47,7 @@ func (t *turn) coder(ctx context.Context, route routing.Route, shown, whole stri
 		}
 		return
 	}
+	t.span.Text("tori.job", id)
 	t.stop = routing.StopDone
 	t.clock(func(l *routing.Loop) { l.Done() })
 	text := e.prompts.notice("start", alias, shown) + "\n" + e.Lang.T("conversation.job", id)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toritsugi/internal/channel"
+	"toritsugi/internal/telemetry"
 )
 
 // What a channel does not take.
@@ -28,7 +29,10 @@ const (
 func show(ctx context.Context, c channel.Channel, p channel.Post) error {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
-	return c.Post(ctx, p)
+	ctx, span := telemetry.Start(ctx, "post", "")
+	err := c.Post(ctx, p)
+	span.End(err)
+	return err
 }
 
 // posted notes that posts were shown.

@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/models"
 	"toritsugi/internal/routing"
+	"toritsugi/internal/telemetry"
 )
 
 // turn is the answer to one message.
@@ -48,9 +49,18 @@ type turn struct {
 	events   []any  // that are not written yet
 	heard    heard  // of what was said before
 	answered bool   // nothing more is owed to the message
+	span     *telemetry.Span
 
 	mu   sync.Mutex
 	loop *routing.Loop
+}
+
+// traced begins the span of the turn, which ended ends.
+func (t *turn) traced(ctx context.Context) (_ context.Context, ended func()) {
+	ctx, t.span = telemetry.StartTurn(ctx, t.x.ID, t.id)
+	t.span.Text("tori.channel", string(t.x.kind))
+	t.span.Text("tori.job", t.job) // which ends the tori.task.key of its run
+	return ctx, func() { t.span.End(cmp.Or(ctx.Err(), t.failure)) }
 }
 
 // run decides who answers and has them do so.
@@ -70,7 +80,11 @@ func (t *turn) run(ctx context.Context) {
 	ask := t.classify
 	policy := routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}
 	t.loop = routing.NewLoop(e.Limits, e.Now, policy, routing.Chat, t.entry.Content, denied) // the classifier's time is the turn's
-	d := e.Router.Decide(ctx, routing.Input{Channel: t.x.kind, Text: t.entry.Content, LocalOnly: s.LocalOnly, ToChat: e.ToChat[t.x.kind], Denied: denied, Ask: ask})
+	deciding, span := telemetry.Start(ctx, "routing", "")
+	d := e.Router.Decide(deciding, routing.Input{Channel: t.x.kind, Text: t.entry.Content, LocalOnly: s.LocalOnly, ToChat: e.ToChat[t.x.kind], Denied: denied, Ask: ask})
+	span.Text("tori.route", string(d.PrimaryRoute))
+	span.Text("tori.source", string(d.Source))
+	span.End(ctx.Err())
 	if ctx.Err() != nil {
 		t.decision.PrimaryRoute, t.route = routing.Chat, routing.Chat // nobody else had begun
 		t.interrupted(ctx)
@@ -432,6 +446,8 @@ func (t *turn) over(ctx context.Context) {
 	var r routing.Report
 	t.clock(func(l *routing.Loop) { r = l.Report() })
 	stop := cmp.Or(t.stop, r.Stop, routing.StopInternal)
+	t.span.Text("tori.route", string(t.route))
+	t.span.Text("tori.stop", string(stop))
 	t.event(ctx, stopped{eventStop, e.Now().UTC(), t.x.ID, t.id, stop, r.Loops, (r.Elapsed + t.before).Milliseconds(), t.route})
 	f := finalRoute{Event: eventFinal, At: e.Now().UTC(), SessionID: t.x.ID, TurnID: t.id, InitialRoute: t.decision.PrimaryRoute, FinalRoute: t.route,
 		RerouteUsed: r.Rerouted, WorkerCalls: r.WorkerCalls}

@@ -18,6 +18,7 @@ import (
 	"toritsugi/internal/memory"
 	"toritsugi/internal/models"
 	"toritsugi/internal/routing"
+	"toritsugi/internal/telemetry"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/web"
 	turns "toritsugi/internal/turn"
@@ -36,7 +37,11 @@ const windowShare = 0.75
 
 // work has a worker answer on a route: with tools that read the session's repository, in
 // a record of its own, without the session's history.
-func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input) (contract.Output, error) {
+func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input) (_ contract.Output, err error) {
+	ctx, span := telemetry.Start(ctx, "invoke_agent", string(route))
+	span.Text(telemetry.Operation, "invoke_agent")
+	span.Text(telemetry.AgentName, string(route))
+	defer func() { span.End(err) }()
 	c, spec, s, err := t.client(ctx, models.Use{Role: models.Worker, Route: string(route)})
 	if err != nil {
 		return contract.Output{}, err

@@ -48,7 +48,7 @@ func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore
 		}
 	}
 	if h.Labels.Create {
-		if err := h.EnsureLabels(ctx, forge.RepoOf(key), h.Labels.all()); err != nil && !optional(err) {
+		if err := h.EnsureLabels(ctx, forge.RepoOf(key), h.Labels.All()); err != nil && !optional(err) {
 			return "", err
 		}
 	}
@@ -95,8 +95,8 @@ func (l Labels) Asking() forge.Label {
 	return forge.Label{Name: l.Trigger, Color: "0E8A16", Description: "Asks tori to work on this"}
 }
 
-// all are the labels as they are made.
-func (l Labels) all() []forge.Label {
+// All are the labels as they are made.
+func (l Labels) All() []forge.Label {
 	out := []forge.Label{l.Asking()}
 	seen := map[string]bool{}
 	for _, s := range task.Statuses() {

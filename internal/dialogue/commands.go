@@ -13,11 +13,22 @@ const (
 	CommandDeny    = "deny"
 )
 
+// Line is the line of a comment that may hold a command. A mention may stand before it: GitLab
+// has an /approve of its own, and takes that out of a comment that begins with it.
+func Line(body string) (first, rest string) {
+	first, rest, _ = strings.Cut(strings.TrimSpace(body), "\n")
+	first = strings.TrimSpace(first)
+	if mention, after, has := strings.Cut(first, " "); has && strings.HasPrefix(mention, "@") {
+		first = strings.TrimSpace(after)
+	}
+	return first, strings.TrimSpace(rest)
+}
+
 // Command reads the command that a comment begins with, a line "/stop", "/pause",
 // "/resume", "/retry", "/approve JOB …" or "/deny JOB …", and returns what follows that line.
 func Command(body string) (command, rest string, ok bool) {
-	first, rest, _ := strings.Cut(strings.TrimSpace(body), "\n")
-	name, _ := strings.CutPrefix(strings.TrimSpace(first), "/")
+	first, rest := Line(body)
+	name, slash := strings.CutPrefix(first, "/")
 	switch name {
 	default:
 		if name, _, _ = strings.Cut(name, " "); name != CommandApprove && name != CommandDeny {
@@ -25,7 +36,7 @@ func Command(body string) (command, rest string, ok bool) {
 		}
 		fallthrough
 	case CommandStop, CommandPause, CommandResume, CommandRetry:
-		return name, strings.TrimSpace(rest), strings.HasPrefix(strings.TrimSpace(first), "/")
+		return name, rest, slash
 	}
 	return "", body, false
 }

@@ -3,11 +3,11 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"toritsugi/internal/approval"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/routing"
@@ -24,7 +24,7 @@ func (i *Intake) decide(ctx context.Context, w *Watch, k task.Key, last contexts
 	}
 	job, err := approval.Read(last.Dir)
 	d := approval.Decision{By: delivery.Requester(k.Source, c.Author), How: "comment", Where: k.String(), Permitted: have >= forge.Write}
-	first, _, _ := strings.Cut(strings.TrimSpace(c.Body), "\n")
+	first, _ := dialogue.Line(c.Body)
 	switch cmd := routing.ParseCommand(first).(type) {
 	case routing.Approve:
 		d.Job, d.Hash, d.Grant = cmd.Job, cmd.Hash, true

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"toritsugi/internal/approval"
@@ -34,6 +35,10 @@ type Intake struct {
 	Wake          func() // there is something to claim or to deliver
 	Stats         *Stats
 	Approvals     *approval.Jobs // that comments decide about; nil for none
+
+	mu    sync.Mutex
+	calls map[*Watch][]*call // that wait to be answered
+	bell  chan struct{}      // rings where there are some
 }
 
 // Run looks until ctx ends. Trouble with a forge is logged and tried again.
@@ -44,9 +49,13 @@ func (i *Intake) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-i.rings():
+			i.answer(ctx)
+			continue
 		case <-t.C:
 		}
 		for _, w := range i.Watches {
+			i.revisit(ctx, w)
 			i.look(ctx, w)
 		}
 		t.Reset(min(i.Interval, i.CommentsEvery))
@@ -136,14 +145,20 @@ func (i *Intake) round(ctx context.Context, w *Watch, watched []forge.Repository
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		i.answer(ctx) // who calls does not wait for the end of the round
 		runs := live[lower(r)]
 		if !all && !running(runs) || w.failing.waits(r.String(), i.Now()) {
 			continue
 		}
+		// One is looked at each time: that nothing comes may be because the forge is down.
+		if must := all && n == len(repos)-1 && looked == 0; !must && i.leaves(w, r, all) {
+			continue
+		}
 		looked++
-		err := i.repository(ctx, w, r, runs, all, all && !others[lower(r)])
+		err := i.repository(ctx, w, r, w.unsure(runs, all), all && !others[lower(r)])
 		if err == nil {
 			w.failing.worked(r.String())
+			i.lookedAt(w, r, all)
 			row = 0
 			continue
 		}
@@ -192,9 +207,21 @@ func withOthers(repos []forge.Repository, live map[forge.Repo][]contextstore.Row
 	return all, others
 }
 
+// unsure are those of a repository's runs whose items are to be read: people may want
+// them no more, or have answered them by a sign.
+func (w *Watch) unsure(runs []contextstore.Row, all bool) (some []contextstore.Row) {
+	for _, r := range runs {
+		if r.Status == task.Running || all && (w.queued[r.UUID] || r.Status == task.AwaitingApproval) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
 // repository looks at one repository: commands and comments before new work, so
-// that a /stop is not overtaken. Without fresh no new work is looked for.
-func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []contextstore.Row, all, fresh bool) error {
+// that a /stop is not overtaken. Without fresh no new work is looked for. Of the runs it
+// is made sure that they are still wanted.
+func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []contextstore.Row, fresh bool) error {
 	if err := i.comments(ctx, w, r); err != nil {
 		return err
 	}
@@ -203,16 +230,11 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 	}
 	var t trouble
 	for _, run := range runs {
-		var err error
-		what := "Cannot tell whether a run is still wanted: "
-		switch {
-		case run.Status == task.AwaitingApproval && all:
-			what, err = "Cannot tell whether a question is answered: ", i.signed(ctx, w, run)
-		case run.Status == task.Running, all && w.queued[run.UUID]:
-			err = i.stopUnwanted(ctx, w, run)
-		default:
-			continue
+		what, look := "Cannot tell whether a run is still wanted: ", i.stopUnwanted
+		if run.Status == task.AwaitingApproval {
+			what, look = "Cannot tell whether a question is answered: ", i.signed
 		}
+		err := look(ctx, w, run)
 		if t.ends(err) {
 			return err
 		}

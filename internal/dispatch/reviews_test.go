@@ -70,9 +70,8 @@ func TestAReviewTooLateForTheRunIsFollowedUp(t *testing.T) {
 			if err := errors.Join(run.Transition(t.Context(), task.Outcome{Status: c.ends, Reason: "x"}), run.Close()); err != nil {
 				t.Fatal(err)
 			}
-			again := *l.Intake // nothing is known but what the ledger holds
-			again.Mailbox = &Mailbox{}
-			l.Intake = &again
+			// Nothing is known but what the ledger holds.
+			l.Intake = &Intake{Store: l.Store, Watches: l.Watches, Mailbox: &Mailbox{}, Interval: l.Interval, CommentsEvery: l.CommentsEvery, Lang: l.Lang, Log: l.Log, Now: l.Now, Wake: l.Wake, Stats: l.Stats}
 			for range 2 {
 				if err := l.look(true, time.Minute); err != nil {
 					t.Fatal(err)

@@ -32,9 +32,13 @@ type Watch struct {
 	StayPaused func(ctx context.Context, uuid string) error
 
 	mu       sync.Mutex
+	known    map[forge.Repo]bool // names of repos, for Watches
+	account  forge.Person        // self, for Own
+	hooked   map[forge.Repo]*hooked
 	self     forge.Person
 	repos    []forge.Repository
 	listed   time.Time       // when repos was asked for
+	sought   time.Time       // when it was asked for because of a call
 	looked   time.Time       // for work, the last time that this succeeded
 	answered map[string]bool // acts that were refused and answered
 	hold     time.Time       // until when the forge is left alone
@@ -77,11 +81,15 @@ func (w *Watch) repositories(ctx context.Context, now time.Time, log *slog.Logge
 			return nil, err
 		}
 		w.self = self
+		w.mu.Lock()
+		w.account = self
+		w.mu.Unlock()
 	}
 	if w.repos != nil && now.Sub(w.listed) < relist {
 		return w.repos, nil
 	}
 	repos, err := w.Host.Repositories(ctx, w.Patterns)
+	defer w.name()
 	if err == nil {
 		w.repos, w.listed = repos, now
 		return repos, nil

@@ -5,6 +5,7 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"time"
@@ -139,6 +140,25 @@ const (
 	Yes  = "+1"
 	No   = "-1"
 )
+
+// Setup is a Tracker that can say whether a repository is set up for us.
+type Setup interface {
+	// Rights tells what our own account may do to a repository, and which scopes of its
+	// token or permissions of its app are missing, in the server's words; none where the
+	// server does not tell.
+	Rights(ctx context.Context, r Repo) (p Permission, missing []string, err error)
+	// Labels lists the names of a repository's labels.
+	Labels(ctx context.Context, r Repo) ([]string, error)
+	// Hook tells what is wrong with the webhook of a repository that calls an address, in the
+	// server's words; nothing where all is well. ErrNoHook where there is none; an error of kind
+	// Forbidden, NotFound or Unsupported where the account is not shown webhooks.
+	Hook(ctx context.Context, r Repo, url string) (wrong []string, err error)
+	// SetHook makes sure that there is that webhook, as it should be and with that secret.
+	SetHook(ctx context.Context, r Repo, url, secret string) error
+}
+
+// ErrNoHook is returned by Setup.Hook where there is no webhook to the address.
+var ErrNoHook = errors.New("there is no such webhook")
 
 // Progress is a Tracker that shows how far the work on an item is beside it, and not in
 // a comment.

@@ -59,8 +59,8 @@ func backupTexts() map[string]text {
 			"%s とのやり取りに失敗しました（%s: %v）。サーバー、認証情報、権限を確かめてからやり直してください。書き込み済みの分は再利用されます",
 		},
 		"backup.no_room": {
-			"%s has %d MiB free, the restore needs %d MiB: make room, or restore elsewhere with --to",
-			"%s の空きは %d MiB で、復元には %d MiB 必要です。空きを作るか、--to で別の場所に復元してください",
+			"%s has %s free, the restore needs %s: make room, or restore elsewhere with --to",
+			"%s の空きは %s で、復元には %s 必要です。空きを作るか、--to で別の場所に復元してください",
 		},
 		"backup.not_empty": {
 			"%s is in use already (%s): nothing was restored. Restore elsewhere with --to DIR, or only one run with --task UUID, or move what is there aside with --force",
@@ -75,8 +75,8 @@ func backupTexts() map[string]text {
 			"実行 %s は %s にあり、バックアップとは異なります。何も復元していません。--to DIR で別の場所に復元してください。終了した実行なら --force で脇に移せます",
 		},
 		"backup.not_tested": {
-			"generation %d was restored for a test, and tori check finds %d damages in it: run tori check on the base directory",
-			"世代 %d を試しに復元したところ、tori check で %d 件の損傷が見つかりました。ベースディレクトリーで tori check を実行してください",
+			"generation %d was restored for a test, and tori check finds %d damages in it that were copied with it: %s. What else it holds is whole; run tori check --repair on the base directory, or restore these runs from an older generation",
+			"世代 %d を試しに復元したところ、複写元にあった損傷が tori check で %d 件見つかりました: %s。ほかは正常です。ベースディレクトリーで tori check --repair を実行するか、該当する実行を古い世代から復元してください",
 		},
 		"backup.verify_damage": {
 			"%d generations of %s are damaged: the next backup writes everything anew",

@@ -29,6 +29,7 @@ var catalog = [...]table{
 	{make: giteaTexts},
 	{make: restTexts},
 	{make: gitlabTexts},
+	{make: hookTexts},
 	{make: hostedTexts},
 	{make: comparedTexts},
 	{make: effectsTexts},

@@ -27,6 +27,10 @@ func giteaTexts() map[string]text {
 			en: "the title %q still makes it a draft: the server has marks of its own",
 			ja: "タイトル %q のままでは下書きです。サーバー独自の下書きの印が使われています",
 		},
+		"gitea.said_shorter": {
+			en: "the list became shorter while it was read",
+			ja: "読み取り中に一覧が短くなりました",
+		},
 		"gitea.advice_draft": {
 			en: "Take the mark off the title by hand, or keep WIP: among WORK_IN_PROGRESS_PREFIXES of the server",
 			ja: "タイトルの印を手動で外すか、サーバーの WORK_IN_PROGRESS_PREFIXES に WIP: を含めてください",

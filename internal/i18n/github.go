@@ -33,6 +33,11 @@ func githubTexts() map[string]text {
 			ja: "GitHub に次のリポジトリが見つかりません: %s。名前（owner/name または owner/*）を確認してください。非公開のものは、読む権限のあるトークンか App にしか見えません",
 		},
 
+		"github.advice_app_hook": {
+			en: "The webhook of a GitHub App is set up on the App's own page: the address %s, the same secret, and the events %s",
+			ja: "GitHub App の Webhook は App の設定ページで設定します。アドレス %s、同じシークレット、イベント %s を指定してください",
+		},
+
 		"github.do_installation": {en: "Finding the App's installation", ja: "App のインストール先の検索"},
 
 		"github.advice_unauthorized": {

@@ -10,6 +10,8 @@ func restTexts() map[string]text {
 		},
 
 		"rest.do_self":         {en: "Asking who we are", ja: "自分のアカウントの確認"},
+		"rest.do_read_labels":  {en: "Reading the labels", ja: "ラベルの読み取り"},
+		"rest.do_hook":         {en: "Looking at the webhook", ja: "Webhook の確認"},
 		"rest.do_repository":   {en: "Reading the repository", ja: "リポジトリの読み取り"},
 		"rest.do_repositories": {en: "Listing the repositories", ja: "リポジトリの一覧の取得"},
 		"rest.do_list":         {en: "Listing the issues and pull requests", ja: "Issue とプルリクエストの一覧の取得"},

@@ -60,7 +60,7 @@ func Goals(ctx context.Context, base string, o StatsOptions) (all []Goal, err er
 	e := r.Ended
 	tried := e.Compressions + e.Failures
 	add("memory", "≥ 80%", "", false, false)
-	add("disk", "< 5 GB", size(lately.Ended.Bytes), lately.Ended.Bytes < goalDisk, true)
+	add("disk", "< 5 GB", i18n.Bytes(lately.Ended.Bytes), lately.Ended.Bytes < goalDisk, true)
 	add("failed", "< 5%", exact(e.Failed, e.Tasks), e.Failed*100 < goalFailed*e.Tasks, e.Tasks > 0)
 	add("summaries", "> 95%", exact(e.Compressions, tried), e.Compressions*100 > goalSummaries*tried, tried > 0)
 	add("time", "< +10%", "", false, false)

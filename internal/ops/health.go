@@ -105,7 +105,7 @@ func (h *House) print(p *printer, l i18n.Lang) {
 		say("no_serve")
 	}
 	say("tasks", thousands(h.Tasks[task.Running]), thousands(h.Tasks[task.Queued]), thousands(h.Tasks[task.AwaitingApproval]), thousands(h.Tasks[task.Paused]))
-	say("disk", size(h.Used), size(int64(min(h.Free, 1<<62)))) //nolint:gosec // it was bounded
+	say("disk", i18n.Bytes(h.Used), i18n.Bytes(int64(min(h.Free, 1<<62)))) //nolint:gosec // it was bounded
 	if len(h.Night) == 0 {
 		say("no_night")
 	} else {

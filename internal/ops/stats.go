@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/csv"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -183,15 +182,15 @@ func (r StatsReport) text(p *printer, l i18n.Lang) {
 		p.printf("\n")
 		say("disk")
 		if d.RunningWhole {
-			say("disk_running", size(d.Running))
+			say("disk_running", i18n.Bytes(d.Running))
 		} else {
-			say("disk_running_more", size(d.Running))
+			say("disk_running_more", i18n.Bytes(d.Running))
 		}
 		switch {
 		case d.Whole:
-			say("disk_ended", size(d.Logs), size(d.Ended))
+			say("disk_ended", i18n.Bytes(d.Logs), i18n.Bytes(d.Ended))
 		default:
-			say("disk_ended_about", size(d.Logs), size(d.Ended), thousands(d.Measured))
+			say("disk_ended_about", i18n.Bytes(d.Logs), i18n.Bytes(d.Ended), thousands(d.Measured))
 		}
 	}
 	p.printf("\n")
@@ -249,21 +248,6 @@ func (r StatsReport) list(p *printer, l i18n.Lang, head string, all []part, of i
 // percent is a share as the seed prints it.
 func percent(n, of int64) string {
 	return strconv.FormatInt(int64(math.Round(100*float64(n)/float64(max(of, 1)))), 10) + "%"
-}
-
-// size is a number of bytes as people read it.
-func size(n int64) string {
-	f, unit := float64(n), "B"
-	for _, u := range []string{"KB", "MB", "GB", "TB"} {
-		if f < 1000 {
-			break
-		}
-		f, unit = f/1000, u
-	}
-	if unit == "B" || f >= 100 {
-		return fmt.Sprintf("%.0f %s", f, unit)
-	}
-	return fmt.Sprintf("%.1f %s", f, unit)
 }
 
 // csv prints a line for each user, status, model, repository and day.

@@ -214,7 +214,7 @@ func (p statsPager) facts() []statsFact {
 		{p.say("page_success"), rate(e.Done, e.Failed)}, {p.say("page_mean"), p.r.duration(p.o.Lang)},
 		{p.say("page_tokens"), thousands(e.Tokens)}, {p.say("page_cost"), contextstore.Dollars(e.CostMicroUSD)}}
 	if d := p.r.Disk; d != nil {
-		all = append(all, statsFact{p.say("page_disk"), size(d.Running + d.Ended)})
+		all = append(all, statsFact{p.say("page_disk"), i18n.Bytes(d.Running + d.Ended)})
 	}
 	return all
 }

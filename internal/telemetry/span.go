@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,7 +38,7 @@ const (
 	ErrorType        = "error.type"
 )
 
-// Span is something that takes time, in the trace of a run. nil is one that nobody looks at:
+// Span is something that takes time, in the trace of a run or of a turn of a conversation. nil is one that nobody looks at:
 // its methods do nothing, and take no memory. It is used by one goroutine.
 type Span struct {
 	span   trace.Span
@@ -95,13 +96,32 @@ func StartRun(ctx context.Context, uuid, does, what string) (context.Context, *S
 	if trace.SpanContextFromContext(ctx).TraceID() == id {
 		return t.start(within(ctx), does, what)
 	}
-	ctx, s := t.start(context.WithValue(ctx, idKey{}, id), does, what, trace.WithNewRoot())
+	ctx, s := t.top(ctx, id, uuid, does, what)
 	if s == nil {
 		return ctx, nil
 	}
-	s.Text(ConversationID, uuid)
 	s.phases = &phases{run: s.span}
 	return context.WithValue(ctx, phasesKey{}, s.phases), s
+}
+
+// StartTurn begins the span of a turn of a conversation, at the top of a trace whose id is made of
+// the turn's: an attempt that was killed and the next one are in the same trace.
+func StartTurn(ctx context.Context, session, turn string) (context.Context, *Span) {
+	t := tracerOf(ctx)
+	if t == nil {
+		return ctx, nil
+	}
+	sum := sha256.Sum256([]byte(turn))
+	ctx, s := t.top(ctx, trace.TraceID(sum[:16]), session, "turn", "")
+	s.Text("tori.turn", turn)
+	return ctx, s
+}
+
+// top begins a span at the top of a trace.
+func (t *Tracer) top(ctx context.Context, id trace.TraceID, conversation, does, what string) (context.Context, *Span) {
+	ctx, s := t.start(context.WithValue(ctx, idKey{}, id), does, what, trace.WithNewRoot())
+	s.Text(ConversationID, conversation)
+	return ctx, s
 }
 
 func (t *Tracer) start(ctx context.Context, does, what string, opts ...trace.SpanStartOption) (context.Context, *Span) {

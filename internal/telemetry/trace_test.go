@@ -236,6 +236,33 @@ func TestAResumedRunIsInItsTrace(t *testing.T) {
 	}
 }
 
+// Attempts at the same turn of a conversation are in one trace, another turn is in another.
+func TestTheTraceOfATurn(t *testing.T) {
+	t.Parallel()
+	c := newCollector(t, nil)
+	tr := open(t, options(c, io.Discard, nil))
+	for _, turn := range []string{"slack:T1:C1#1", "slack:T1:C1#1", "slack:T1:C1#2"} {
+		ctx, s := StartTurn(With(t.Context(), tr), "slack:T1:C1", turn)
+		_, call := StartCall(ctx, "chat", "m1")
+		_, run := StartRun(ctx, aRun, "effect", "comment") // what is of a run is in the trace of that
+		run.End(nil)
+		call.End(nil)
+		s.End(nil)
+	}
+	if _, s := StartTurn(t.Context(), "slack:T1:C1", "slack:T1:C1#1"); s != nil {
+		t.Error("a span without a tracer")
+	}
+	tr.Close()
+	ids := map[string]int{}
+	for _, s := range c.spans {
+		ids[string(s.TraceId)]++
+	}
+	one := uuid.MustParse(aRun)
+	if got, n := c.tree(), ids[string(one[:])]; len(ids) != 3 || n != 3 || strings.Count(got, "\n  chat m1") != 3 || !strings.Contains(got, "tori.turn=") {
+		t.Errorf("%d traces, %d spans of the run\n%s", len(ids), n, got)
+	}
+}
+
 // The sanitizer leaves ids of runs alone, whichever digits they have.
 func TestIdsAreNotMasked(t *testing.T) {
 	t.Parallel()
@@ -251,6 +278,8 @@ func TestIdsAreNotMasked(t *testing.T) {
 func TestOffTakesNoMemory(t *testing.T) {
 	ctx := With(t.Context(), nil)
 	if n := testing.AllocsPerRun(1000, func() {
+		ctx, turn := StartTurn(ctx, "slack:T1:C1", "slack:T1:C1#1")
+		turn.End(nil)
 		ctx, s := StartCall(ctx, "chat", "m1")
 		Phase(ctx, "planning", 1)
 		s.Text(Provider, "openai")

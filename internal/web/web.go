@@ -4,6 +4,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -64,6 +65,7 @@ func Statuses() []task.Status {
 type Hook struct {
 	Pattern string // of http.ServeMux
 	Handler http.Handler
+	Most    int64 // bytes of a request; 0 is channel.MaxRequest
 }
 
 // New returns the pages of a daemon, /healthz, /readyz and /metrics, and hooks, for who calls
@@ -80,7 +82,7 @@ func New(d Daemon, hooks []Hook, names ...string) http.Handler {
 	})
 	mux.Handle("GET /metrics", metrics(d))
 	for _, h := range hooks {
-		mux.Handle(h.Pattern, http.MaxBytesHandler(h.Handler, channel.MaxRequest))
+		mux.Handle(h.Pattern, http.MaxBytesHandler(h.Handler, cmp.Or(h.Most, channel.MaxRequest)))
 	}
 	return called(names, mux)
 }

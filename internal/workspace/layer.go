@@ -130,7 +130,7 @@ func startAnew(dir string) error {
 // room reports whether the disk has some for what can be done without.
 func room(dir string) bool {
 	var st unix.Statfs_t
-	return unix.Statfs(dir, &st) == nil && st.Bavail*uint64(st.Bsize) >= 2*minFree //nolint:unconvert // its type differs between machines
+	return unix.Statfs(dir, &st) == nil && st.Bavail*uint64(st.Bsize) >= 2*MinFree //nolint:unconvert // its type differs between machines
 }
 
 // fillBase copies what setup left, and what the checks of this base or else of

@@ -38,9 +38,9 @@ const (
 	// maxSnapshots is how many are kept; the oldest make room.
 	maxSnapshots = 200
 	maxLabel     = 200 // bytes
-	// minFree is the room that a snapshot leaves on the disk, in bytes: a
+	// MinFree is the room that a snapshot leaves on the disk, in bytes: a
 	// build's output must not take the ledger's.
-	minFree = 1 << 30
+	MinFree = 1 << 30
 )
 
 // ErrNoRoom is returned where the disk is too full for another snapshot, or those of
@@ -134,7 +134,7 @@ func (w *Workspace) stageStep(ctx context.Context, l look, c call) (id string, c
 	if err := unix.Statfs(w.dir, &st); err != nil {
 		return "", nil, err
 	}
-	if st.Bavail*uint64(st.Bsize) < minFree { //nolint:unconvert // its type differs between machines
+	if st.Bavail*uint64(st.Bsize) < MinFree { //nolint:unconvert // its type differs between machines
 		return "", nil, ErrNoRoom
 	}
 	if w.full(ctx, w.stepsDir()) {

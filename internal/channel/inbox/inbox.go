@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 
 // The bounds of an inbox.
 const (
-	maxID      = 256    // bytes of an id or a queue's name
-	maxWaiting = 10_000 // events
+	MaxID      = 256    // bytes of an id or a queue's name
+	maxWaiting = 10_000 // events of a channel
 )
 
 // Errors of Put: the vendor has to send the event again, or cannot have it taken.
@@ -35,12 +36,13 @@ type Inbox struct {
 	now     func() time.Time
 	release func()
 
-	turn chan struct{} // holds one token while nobody writes
+	turn chan struct{}  // holds one token while nobody writes
+	work sync.WaitGroup // what Run has begun
 
 	mu      sync.Mutex
 	changes []*change         // that wait for the next transaction
 	queues  map[string]*queue // that have events which wait, by channel and name
-	waiting int
+	waiting map[channel.Kind]int
 	begin   func(q *queue) // has a queue worked on; nil while nobody works
 }
 
@@ -65,7 +67,7 @@ func Open(ctx context.Context, store *contextstore.Store, log *slog.Logger, now 
 	if err != nil {
 		return nil, err
 	}
-	b := &Inbox{store: store, log: log, now: now, release: release, turn: make(chan struct{}, 1), queues: map[string]*queue{}}
+	b := &Inbox{store: store, log: log, now: now, release: release, turn: make(chan struct{}, 1), queues: map[string]*queue{}, waiting: map[channel.Kind]int{}}
 	all, err := store.WaitingInbox(ctx)
 	if err != nil {
 		release()
@@ -85,16 +87,28 @@ func (b *Inbox) Close() { b.release() }
 func (b *Inbox) Waiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.waiting
+	all := 0
+	for _, n := range b.waiting {
+		all += n
+	}
+	return all
 }
 
-// Put implements channel.Inbox. Callers that come at once share a transaction.
+// left notes that events of a channel do not wait any more. Its caller holds mu.
+func (b *Inbox) left(k channel.Kind, n int) {
+	if b.waiting[k] -= n; b.waiting[k] == 0 {
+		delete(b.waiting, k)
+	}
+}
+
+// Put implements channel.Inbox. Callers that come at once share a transaction. The events are
+// of one channel.
 func (b *Inbox) Put(ctx context.Context, events ...channel.Event) error {
 	add := make([]contextstore.Incoming, len(events))
 	for i, e := range events {
 		switch {
-		case e.Channel == "", e.ID == "", len(e.ID) > maxID, len(e.Queue) > maxID:
-			return fmt.Errorf("an event of channel %q needs an id of 1 to %d bytes, and a queue of at most as many", e.Channel, maxID)
+		case e.Channel == "", e.ID == "", len(e.ID) > MaxID, len(e.Queue) > MaxID:
+			return fmt.Errorf("an event of channel %q needs an id of 1 to %d bytes, and a queue of at most as many", e.Channel, MaxID)
 		case len(e.Body) > channel.MaxEvent:
 			return fmt.Errorf("%d bytes of %d: %w", len(e.Body), channel.MaxEvent, ErrTooLarge)
 		}
@@ -124,21 +138,55 @@ func (b *Inbox) write(ctx context.Context, c *change) error {
 	return c.err
 }
 
+// settleWithin is how long it may take until it is on the disk that events were gathered: with
+// the events that come meanwhile, it costs no sync of its own.
+const settleWithin = time.Second
+
+// later has c written with what others write next, or by itself within settleWithin. What a kill
+// keeps from the disk is gathered once more, which is harmless.
+func (b *Inbox) later(ctx context.Context, c *change) {
+	b.mu.Lock()
+	b.changes = append(b.changes, c)
+	b.mu.Unlock()
+	b.work.Go(func() {
+		wait := time.NewTimer(settleWithin)
+		defer wait.Stop()
+		select {
+		case <-c.done:
+			return
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		select {
+		case <-c.done:
+		case <-b.turn:
+			b.flush(context.WithoutCancel(ctx))
+			b.turn <- struct{}{}
+		}
+		if <-c.done; c.err != nil {
+			b.log.Error("Events that were worked on will come again: "+c.err.Error(), "events", len(c.settle))
+		}
+	})
+}
+
 // flush writes all that waits to be. Its caller has the turn.
 func (b *Inbox) flush(ctx context.Context) {
 	b.mu.Lock()
 	all := b.changes
 	b.changes = nil
-	room := maxWaiting - b.waiting
+	waiting := maps.Clone(b.waiting)
 	b.mu.Unlock()
 	var add []contextstore.Incoming
 	var settle []contextstore.Settled
 	for _, c := range all {
-		if len(c.add) > room {
-			c.err = fmt.Errorf("%d: %w", maxWaiting, ErrFull)
-			continue
+		if len(c.add) > 0 {
+			k := channel.Kind(c.add[0].Channel)
+			if waiting[k]+len(c.add) > maxWaiting {
+				c.err = fmt.Errorf("%d: %w", maxWaiting, ErrFull)
+				continue
+			}
+			waiting[k] += len(c.add)
 		}
-		room -= len(c.add)
 		add, settle = append(add, c.add...), append(settle, c.settle...)
 	}
 	fresh, err := b.store.ChangeInbox(context.WithoutCancel(ctx), add, settle) // others wait for it, too
@@ -159,7 +207,7 @@ func (b *Inbox) flush(ctx context.Context) {
 func (b *Inbox) arrived(all []contextstore.Incoming) {
 	for _, e := range all {
 		e.Body = nil // it is read when it is worked on
-		b.waiting++
+		b.waiting[channel.Kind(e.Channel)]++
 		key := e.Channel + "\x00" + e.Queue
 		if e.Queue == "" {
 			key += "\x00" + e.ID

@@ -253,7 +253,7 @@ func TestBounds(t *testing.T) {
 	if err := b.Put(t.Context(), event1("small", "q"), large); !errors.Is(err, ErrTooLarge) || b.Waiting() != 0 {
 		t.Errorf("too large: %v, %d wait", err, b.Waiting())
 	}
-	for _, bad := range []channel.Event{{Channel: "test"}, {ID: "a"}, event1(strings.Repeat("a", maxID+1), ""), event1("a", strings.Repeat("q", maxID+1))} {
+	for _, bad := range []channel.Event{{Channel: "test"}, {ID: "a"}, event1(strings.Repeat("a", MaxID+1), ""), event1("a", strings.Repeat("q", MaxID+1))} {
 		if err := b.Put(t.Context(), bad); err == nil {
 			t.Errorf("%.20q was taken", bad.ID)
 		}
@@ -352,4 +352,94 @@ func TestKilledWhilePutting(t *testing.T) {
 			t.Fatalf("event %d is %s", i, id)
 		}
 	}
+}
+
+// gatherer is a Gatherer that counts its looks.
+type gatherer struct {
+	mu     sync.Mutex
+	looks  []int // how many events each answered
+	refuse error
+	hold   chan struct{}
+}
+
+func (g *gatherer) Kind() channel.Kind { return "forge" }
+
+func (g *gatherer) Gather(_ context.Context, all []channel.Event) error {
+	if g.hold != nil {
+		<-g.hold
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.looks = append(g.looks, len(all))
+	return g.refuse
+}
+
+func (g *gatherer) refuses(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuse = err
+}
+
+func called(id, queue string) channel.Event {
+	e := event1(id, queue)
+	e.Channel = "forge"
+	return e
+}
+
+// What waits in a queue is answered by one look; what could not be looked at is looked at later, with what came
+// meanwhile after it, and is known when it comes again.
+func TestGathered(t *testing.T) {
+	bubble(t, func(t *testing.T, s *contextstore.Store) {
+		b, g := open(t, s), &gatherer{hold: make(chan struct{})}
+		stop := run(b, Worker{Handler: &channeltest.Handler{}, Gatherers: []Gatherer{g}})
+		put := func(events ...channel.Event) {
+			t.Helper()
+			for _, e := range events {
+				if err := b.Put(t.Context(), e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+		}
+		put(called("a", "q"))
+		put(called("b", "q"), called("c", "q"), called("b", "q"))
+		close(g.hold)
+		synctest.Wait()
+		if fmt.Sprint(g.looks) != "[1 2]" || b.Waiting() != 0 {
+			t.Errorf("%v, %d wait", g.looks, b.Waiting())
+		}
+		put(called("a", "q"), called("c", "q"))
+		g.refuses(errors.New("the forge is down"))
+		put(called("d", "q"))
+		time.Sleep(10 * time.Second)
+		g.refuses(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(g.looks); n < 4 || b.Waiting() != 0 {
+			t.Errorf("%v, %d wait", g.looks, b.Waiting())
+		}
+		stop()
+		b.Close()
+		if left, err := s.WaitingInbox(t.Context()); err != nil || len(left) > 0 {
+			t.Errorf("%d are left, %v", len(left), err)
+		}
+	})
+}
+
+// A forge whose events fill the inbox keeps no other out.
+func TestFullByChannel(t *testing.T) {
+	bubble(t, func(t *testing.T, s *contextstore.Store) {
+		b := open(t, s)
+		defer b.Close()
+		all := make([]channel.Event, maxWaiting)
+		for i := range all {
+			all[i] = called(fmt.Sprint(i), "q")
+		}
+		if err := errors.Join(b.Put(t.Context(), all...), b.Put(t.Context(), event1("a", "q"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Put(t.Context(), called("more", "q")); !errors.Is(err, ErrFull) || b.Waiting() != maxWaiting+1 {
+			t.Errorf("%v, %d wait", err, b.Waiting())
+		}
+	})
 }

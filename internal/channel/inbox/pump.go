@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -21,6 +20,8 @@ import (
 const (
 	maxQueues = 256
 	maxAtOnce = 64
+	// maxGathered is how many events one look answers.
+	maxGathered = 1000
 )
 
 // How an event is tried again that could not be worked on, and for how long its id is known
@@ -33,22 +34,35 @@ const (
 	cleanEvery = 24 * time.Hour
 )
 
-// Worker is who works on what the inbox holds.
+// Worker is who works on what the inbox holds. Events of other kinds wait until there is
+// somebody again.
 type Worker struct {
 	Handler   channel.EventHandler
-	Receivers []channel.Receiver // events of other kinds wait until there is one again
+	Receivers []channel.Receiver
+	Gatherers []Gatherer
+}
+
+// Gatherer works on events that say nothing but where to look: all that wait in a queue are
+// answered by one look.
+type Gatherer interface {
+	Kind() channel.Kind
+	// Gather returns once what all the events are about was looked at. With an error they
+	// stay in the inbox and are tried again later.
+	Gather(ctx context.Context, events []channel.Event) error
 }
 
 // Run works on what waits and on what comes until ctx ends, and waits for those that it works
 // on: they come again at the next start.
 func (b *Inbox) Run(ctx context.Context, w Worker) {
-	p := &pump{Worker: w, b: b, receivers: map[channel.Kind]channel.Receiver{}, queues: make(chan struct{}, maxQueues), atOnce: make(chan struct{}, maxAtOnce)}
+	p := &pump{Worker: w, b: b, receivers: map[channel.Kind]channel.Receiver{}, gatherers: map[channel.Kind]Gatherer{}, queues: make(chan struct{}, maxQueues), atOnce: make(chan struct{}, maxAtOnce)}
 	for _, r := range w.Receivers {
 		p.receivers[r.Kind()] = r
 	}
-	var work sync.WaitGroup
+	for _, g := range w.Gatherers {
+		p.gatherers[g.Kind()] = g
+	}
 	b.mu.Lock()
-	b.begin = func(q *queue) { work.Go(func() { p.work(ctx, q) }) }
+	b.begin = func(q *queue) { b.work.Go(func() { p.work(ctx, q) }) }
 	for _, q := range b.queues {
 		b.begin(q)
 	}
@@ -67,7 +81,7 @@ func (b *Inbox) Run(ctx context.Context, w Worker) {
 	b.mu.Lock()
 	b.begin = nil
 	b.mu.Unlock()
-	work.Wait()
+	b.work.Wait()
 }
 
 // pump is one Run.
@@ -75,6 +89,7 @@ type pump struct {
 	Worker
 	b              *Inbox
 	receivers      map[channel.Kind]channel.Receiver
+	gatherers      map[channel.Kind]Gatherer
 	queues, atOnce chan struct{}
 }
 
@@ -87,69 +102,95 @@ func (p *pump) work(ctx context.Context, q *queue) {
 			p.b.mu.Unlock()
 			return
 		}
-		e := q.events[0]
+		e, batch := q.events[0], q.events[:1:1]
+		r, g := p.receivers[channel.Kind(e.Channel)], p.gatherers[channel.Kind(e.Channel)]
+		if g != nil {
+			batch = slices.Clone(q.events[:min(len(q.events), maxGathered)])
+		}
 		p.b.mu.Unlock()
-		r := p.receivers[channel.Kind(e.Channel)]
-		if r == nil || ctx.Err() != nil {
+		if r == nil && g == nil || ctx.Err() != nil {
 			return // it waits for another Run
 		}
-		err := p.try(ctx, r, e)
+		var err error
+		if g != nil {
+			err = p.try(ctx, nil, batch, g.Gather)
+		} else {
+			err = p.try(ctx, p.slots(e), batch, func(ctx context.Context, all []channel.Event) error { return r.Receive(ctx, all[0], p.Handler) })
+		}
 		if ctx.Err() != nil {
 			return
 		}
-		done := contextstore.Settled{Seq: e.Seq}
-		if err != nil {
-			done.Failed = err.Error()
-			p.b.log.Error("An event is given up: "+done.Failed, "channel", e.Channel, "event", e.ID)
+		done := make([]contextstore.Settled, len(batch))
+		for i, e := range batch {
+			done[i].Seq = e.Seq
+			if err != nil {
+				done[i].Failed = err.Error()
+				p.b.log.Error("An event is given up: "+done[i].Failed, "channel", e.Channel, "event", e.ID)
+			}
 		}
-		if werr := p.b.write(context.WithoutCancel(ctx), &change{settle: []contextstore.Settled{done}, done: make(chan struct{})}); werr != nil {
+		settled := &change{settle: done, done: make(chan struct{})}
+		if g != nil {
+			p.b.later(ctx, settled)
+		} else if werr := p.b.write(context.WithoutCancel(ctx), settled); werr != nil {
 			p.b.log.Error("An event that was worked on will come again: "+werr.Error(), "channel", e.Channel, "event", e.ID)
 		}
 		p.b.mu.Lock()
-		q.events = slices.Delete(q.events, 0, 1)
-		p.b.waiting--
+		q.events = slices.Delete(q.events, 0, len(batch))
+		p.b.left(channel.Kind(e.Channel), len(batch))
 		p.b.mu.Unlock()
 	}
 }
 
-// try works on an event, as often as it takes within giveUp. Its error is the last one.
-func (p *pump) try(ctx context.Context, r channel.Receiver, e contextstore.Incoming) error {
+// slots bound what is worked on at once beside an event.
+func (p *pump) slots(e contextstore.Incoming) chan struct{} {
+	if e.Queue == "" {
+		return p.atOnce
+	}
+	return p.queues
+}
+
+// try works on events of a queue, as often as it takes within giveUp. Its error is the last one.
+// slots bound how much is worked on at once, nil for no bound.
+func (p *pump) try(ctx context.Context, slots chan struct{}, batch []contextstore.Incoming, work func(context.Context, []channel.Event) error) error {
 	pace := backoff.NewExponentialBackOff()
 	pace.InitialInterval, pace.MaxInterval = firstRetry, lastRetry
-	slots := p.queues
-	if e.Queue == "" {
-		slots = p.atOnce
-	}
+	e := batch[0]
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		case <-ctx.Done():
-			return struct{}{}, ctx.Err()
+		if slots != nil {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+			case <-ctx.Done():
+				return struct{}{}, ctx.Err()
+			}
 		}
-		body, err := p.b.store.InboxBody(ctx, e.Seq)
-		if errors.Is(err, sql.ErrNoRows) {
-			return struct{}{}, backoff.Permanent(err)
+		all := make([]channel.Event, len(batch))
+		for i, e := range batch {
+			body, err := p.b.store.InboxBody(ctx, e.Seq)
+			if errors.Is(err, sql.ErrNoRows) {
+				err = backoff.Permanent(err)
+			}
+			if err != nil {
+				return struct{}{}, err
+			}
+			all[i] = event(e, body)
 		}
-		if err == nil {
-			err = receive(ctx, r, event(e, body), p.Handler)
-		}
-		return struct{}{}, err
+		return struct{}{}, guarded(ctx, all, work)
 	}, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(giveUp), backoff.WithNotify(func(err error, wait time.Duration) {
 		p.b.log.Warn(fmt.Sprintf("An event is tried again in %s: %v", wait.Round(time.Second), err), "channel", e.Channel, "event", e.ID)
 	}))
 	return err
 }
 
-// receive has an event worked on. One that makes its receiver panic is not to take the
+// guarded has events worked on. One that makes its receiver panic is not to take the
 // daemon, and at each start again, with it.
-func receive(ctx context.Context, r channel.Receiver, e channel.Event, h channel.EventHandler) (err error) {
+func guarded(ctx context.Context, all []channel.Event, work func(context.Context, []channel.Event) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 		}
 	}()
-	return r.Receive(ctx, e, h)
+	return work(ctx, all)
 }
 
 func event(e contextstore.Incoming, body []byte) channel.Event {

@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"toritsugi/internal/channel"
+	"toritsugi/internal/i18n"
 )
 
 // Start says how a conversation begins.
@@ -451,7 +452,7 @@ func (c *chat) submit(o outgoing) {
 	c.print(nil)
 	c.print(said(o.text, c.columns())...)
 	for _, a := range m.Attachments {
-		c.tell("terminal.attached", a.Name, size(len(a.Content)))
+		c.tell("terminal.attached", a.Name, i18n.Bytes(int64(len(a.Content))))
 	}
 	for _, n := range notes {
 		c.print(wrap(styled(yellow, channel.Clean(n)), plain("  "), plain("  "), c.columns())...)

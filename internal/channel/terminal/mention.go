@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -150,12 +149,4 @@ func wordsOf(text string) (all []string) {
 	}
 	end()
 	return all
-}
-
-// size is a number of bytes for people.
-func size(n int) string {
-	if n < 10<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%d KiB", n>>10)
 }

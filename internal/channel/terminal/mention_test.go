@@ -3,6 +3,7 @@ package terminal
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestAttachments(t *testing.T) {
 		all, notes := term.attachments(c.text)
 		var got []string
 		for _, a := range all {
-			got = append(got, strings.Join([]string{a.Name, a.MediaType, strings.TrimSuffix(size(len(a.Content)), " B")}, " "))
+			got = append(got, strings.Join([]string{a.Name, a.MediaType, strconv.Itoa(len(a.Content))}, " "))
 		}
 		if s := strings.Join(got, "|"); s != c.want {
 			t.Errorf("%s: %q, want %q", name, s, c.want)

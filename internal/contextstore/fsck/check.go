@@ -19,7 +19,9 @@ import (
 	"github.com/google/uuid"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/contextstore/search"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
@@ -131,6 +133,9 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 		f.Kind, f.Args = "house_unreadable", []any{err}
 		c.tell(f)
 	}
+	if !o.Rows {
+		c.searchable()
+	}
 	c.openRows()
 	defer c.closeRows()
 	for _, d := range contextstore.StatusDirs {
@@ -153,6 +158,28 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 		c.tell(f)
 	}
 	return c.report, ctx.Err()
+}
+
+// searchable finds that search.db cannot be used. It can be deleted at any time.
+func (c *checker) searchable() {
+	err := search.Verify(c.ctx, c.base)
+	if err == nil || c.ctx.Err() != nil {
+		return
+	}
+	f := c.newFinding(search.File)
+	f.Kind, f.Args = "search_unreadable", []any{err}
+	if errors.Is(err, database.ErrLacks) || errors.Is(err, database.ErrBroken) {
+		f.Action = "unsearch"
+		f.mend = func() error {
+			for _, end := range []string{"", "-wal", "-shm"} {
+				if err := c.fs.Remove(filepath.Join(c.base, search.File+end)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	c.fix(f)
 }
 
 // Imported says what is wrong with the run that contextstore.Store.Import put together in a base

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/search"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
@@ -969,6 +970,45 @@ func TestCheckLooksAtHouseDB(t *testing.T) {
 		r, err := Check(t.Context(), base, Options{Repair: repair})
 		if err != nil || r.Left != 1 || r.Findings[0].Kind != "house_unreadable" {
 			t.Errorf("repair %v: %+v %v", repair, r, err)
+		}
+	}
+}
+
+// A search.db that is damaged anywhere is named, and removed by a repair: the next search makes it anew.
+func TestCheckLooksAtSearchDB(t *testing.T) {
+	t.Parallel()
+	for _, from := range []int64{0, 4096} {
+		base, _ := healthy(t, task.Completed)
+		path := filepath.Join(base, search.File)
+		find := func() int {
+			db, err := search.Open(t.Context(), search.Options{BaseDir: base})
+			must(t, err)
+			must(t, db.CatchUp(t.Context(), nil))
+			hits, _, err := db.Find(t.Context(), contextstore.Viewer{Admin: true}, search.Parse([]string{"please"}), search.Filter{Limit: 1})
+			must(t, errors.Join(err, db.Close()))
+			return len(hits)
+		}
+		found := find()
+		if got := kinds(check(t, base, false)); len(got) > 0 {
+			t.Errorf("of a whole one: %q", got)
+		}
+		raw, err := os.ReadFile(path)
+		must(t, err)
+		for i := from; i < int64(len(raw)); i++ {
+			raw[i] ^= 0xa5
+		}
+		must(t, os.WriteFile(path, raw, 0o600))
+		for _, repair := range []bool{false, true} {
+			r, err := Check(t.Context(), base, Options{Repair: repair})
+			if err != nil || r.Found != 1 || r.Findings[0].Kind != "search_unreadable" || r.Findings[0].Mended != repair {
+				t.Errorf("damaged from %d on, repair %v: %+v %v", from, repair, r, err)
+			}
+		}
+		if got := kinds(check(t, base, false)); len(got) > 0 || search.Exists(base) {
+			t.Errorf("after the repair: %q", got)
+		}
+		if again := find(); again != found || found == 0 {
+			t.Errorf("%d are found, not %d", again, found)
 		}
 	}
 }

@@ -58,6 +58,10 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
+// Verify reports why the search.db of a base directory cannot be used. That there is none is no
+// error. It reads all of it and writes nothing.
+func Verify(ctx context.Context, dir string) error { return schema().Verify(ctx, dir) }
+
 // Open opens the search.db of a base directory and makes it, with nothing in it, where there is
 // none: CatchUp fills it. Of a directory that cannot be written, or belongs to somebody else, it is
 // opened for reading, and an error where there is none.

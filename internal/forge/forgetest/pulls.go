@@ -124,7 +124,8 @@ func requestReview(t *testing.T, f Fixture) {
 }
 
 func reviews(t *testing.T, f Fixture) {
-	ken := f.person("ken", forge.Write)
+	// Two people: servers may take a review for dismissed when its author gives another.
+	ken, eve := f.person("ken", forge.Write), f.person("eve", forge.Write)
 	p := proposal()
 	p.Base = f.Main
 	f.World.Push(p.Head)
@@ -135,13 +136,13 @@ func reviews(t *testing.T, f Fixture) {
 	f.World.Pass(2 * time.Second)
 	f.World.Review(ken, k.ID, forge.ChangesRequested, "not yet", "here")
 	f.World.Pass(2 * time.Second)
-	f.World.Review(ken, k.ID, forge.Approved, "", "")
+	f.World.Review(eve, k.ID, forge.Approved, "", "")
 	f.World.Pass(2 * time.Second)
 	f.World.Review(ken, k.ID, forge.Commented, "", "there")
 	describe := func(all []forge.Comment) []string {
 		var s []string
 		for _, c := range all {
-			if c.Author.ID != ken.ID || c.Item != k.ID || (c.Kind == forge.Line) != (c.Path != "") {
+			if (c.Author.ID != ken.ID) != (c.Verdict == forge.Approved) || c.Item != k.ID || (c.Kind == forge.Line) != (c.Path != "") {
 				t.Errorf("%+v", c)
 			}
 			s = append(s, string(c.Kind)+" "+c.Verdict+" "+c.Body)

@@ -27,18 +27,27 @@ type event struct {
 	RemovedAssignee bool       `json:"removed_assignee"`
 }
 
-// history is all that happened to an item, oldest first. Gitea leaves some out of each page
-// without saying so: it is read as a whole, which is what it gives to who asks for no page.
+// history is all that happened to an item, oldest first. Gitea leaves out what it does not
+// show after it has made a page, and does not say how much there is: a page can be short, or
+// empty, and not the last one. The end is where two in a row are empty.
 func (d *call) history(ctx context.Context, r forge.Repo, n int, since time.Time) ([]*event, error) {
-	var q = query()
-	if !since.IsZero() {
-		q = query("since", stamp(since))
-	}
 	var all []*event
-	if _, err := d.get(ctx, below(r, "issues", n, "timeline"), q, &all); err != nil {
-		return nil, d.absent(ctx, r, n, err)
+	empty := 0
+	for page := 1; empty < 2 && page <= mostPages; page++ {
+		q := paged(nil, page)
+		if !since.IsZero() {
+			q.Set("since", stamp(since))
+		}
+		var some []*event
+		if _, err := d.get(ctx, below(r, "issues", n, "timeline"), q, &some); err != nil {
+			return nil, d.absent(ctx, r, n, err)
+		}
+		if empty++; len(some) > 0 {
+			empty = 0
+		}
+		all = append(all, present(some)...)
 	}
-	return slices.DeleteFunc(all, func(e *event) bool { return e == nil }), nil
+	return all, nil
 }
 
 // Asked implements forge.Tracker. Of a label that was deleted since nobody has asked.
@@ -130,7 +139,10 @@ func (f *Forge) Person(ctx context.Context, r forge.Repo, login string) (forge.P
 	if _, err := d.get(ctx, path("users", login), nil, &u); err != nil {
 		return forge.Person{}, err
 	}
-	return person(&u), nil
+	if p := person(&u); strings.EqualFold(p.Login, login) {
+		return p, nil
+	}
+	return forge.Person{}, d.Unknown() // a name that was given up leads to the new one
 }
 
 // Permission implements forge.Tracker. Gitea tells that of others to administrators of the

@@ -91,8 +91,8 @@ func (d *call) reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Commen
 	return all, nil
 }
 
-// review is the text of a review; one that was not sent yet, or only asked for, is none. A
-// newer server tells when its text was changed.
+// review is the text of a review; one that was not sent yet, or only asked for, is none. Of
+// two reviews by one person the older is taken for dismissed by the server.
 func review(g *sdk.PullReview) (c forge.Comment, sent bool) {
 	verdict, sent := verdicts[g.State]
 	if g.Dismissed {
@@ -112,7 +112,7 @@ var verdicts = map[sdk.ReviewStateType]string{
 // remarks are what a review says on lines. An answer stands in the review that it answers, on
 // the same line: the first one there began the conversation.
 func remarks(lines []*sdk.PullReviewComment) []forge.Comment {
-	lines = slices.DeleteFunc(lines, func(g *sdk.PullReviewComment) bool { return g == nil })
+	lines = present(lines)
 	slices.SortFunc(lines, func(a, b *sdk.PullReviewComment) int { return int(a.ID - b.ID) })
 	type place struct {
 		path     string
@@ -123,7 +123,7 @@ func remarks(lines []*sdk.PullReviewComment) []forge.Comment {
 	for _, g := range lines {
 		c := forge.Comment{
 			ID: rest.CommentID(forge.Line, g.ID), Kind: forge.Line, Author: person(g.Reviewer),
-			Body: g.Body, Created: g.Created.UTC(), Edited: g.Updated.UTC(), URL: g.HTMLURL, Path: g.Path, Line: int(g.LineNum),
+			Body: g.Body, Created: g.Created.UTC(), Edited: g.Updated.UTC(), URL: g.HTMLURL, Path: g.Path, Line: int(g.LineNum), Resolved: g.Resolver != nil,
 		}
 		at := place{g.Path, g.LineNum, g.OldLineNum}
 		if c.ReplyTo = first[at]; c.ReplyTo == "" {
@@ -155,15 +155,13 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 			all = append(all, c)
 		}
 	}
-	// A page of it would be in the order of creation: only the whole can be put in order.
-	var list []*sdk.Comment
-	if _, err := d.get(ctx, below(r, "issues", "comments"), q, &list); err != nil {
+	// Pages are in the order of creation: only the whole can be put in order.
+	list, err := pages[sdk.Comment](ctx, d, below(r, "issues", "comments"), q)
+	if err != nil {
 		return nil, err
 	}
 	for _, g := range list {
-		if g != nil {
-			add(note(self, g))
-		}
+		add(note(self, g))
 	}
 	q.Set("state", "all")
 	q.Set("type", "pulls")

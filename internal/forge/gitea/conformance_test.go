@@ -58,8 +58,8 @@ type world struct {
 
 const bot = "tori-bot"
 
-// organizations are numbered: a real server has those of all tests.
-var organizations atomic.Int64
+// numbers are for names: a real server has those of all tests.
+var numbers atomic.Int64
 
 // newWorld has a fake server with a private repository of an organization that tori-bot
 // administers.
@@ -88,7 +88,7 @@ func (w *world) addRepo(name string) {
 func tokenOf(w *world, login string) string {
 	var out sdk.AccessToken
 	w.send(func(r *http.Request) { r.SetBasicAuth(login, password) }, "POST", "users/"+login+"/tokens", map[string]any{
-		"name": fmt.Sprint("t", organizations.Add(1)), "scopes": []string{"write:repository", "write:issue", "read:user", "read:organization"},
+		"name": fmt.Sprint("t", numbers.Add(1)), "scopes": []string{"write:repository", "write:issue", "read:user", "read:organization"},
 	}, &out)
 	return out.Token
 }
@@ -153,6 +153,9 @@ func (w *world) at(parts ...any) string { return below(w.repo, parts...) }
 func (w *world) open(change func(*Options)) *Forge {
 	w.t.Helper()
 	o := Options{URL: w.url, Token: w.token, HTTP: &http.Client{Transport: &http.Transport{}}, Now: w.now, RetryDelay: time.Millisecond}
+	if w.fake == nil {
+		o.HTTP.Transport = described{w.t, o.HTTP.Transport}
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -164,11 +167,39 @@ func (w *world) open(change func(*Options)) *Forge {
 	return f
 }
 
+// described holds what is asked of a real server, and its answers, against what is published:
+// what the fake is held against is true of the real one.
+type described struct {
+	t    *testing.T
+	next http.RoundTripper
+}
+
+func (d described) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		body, _ = io.ReadAll(r.Body)
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	resp, err := d.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	if wrong := giteatest.Against(r, body, resp.StatusCode, answer); wrong != "" {
+		d.t.Errorf("%s %s: %s\n%.2000s", r.Method, r.URL, wrong, answer)
+	}
+	return resp, err
+}
+
 // Person takes an account that is there; the roles that Gitea has not are the next one above.
 func (w *world) Person(login string, p forge.Permission) forge.Person {
 	var u sdk.User
-	if w.do("", "GET", "users/"+login, nil, &u, 404) == 404 {
-		o := map[string]any{"username": login, "email": login + "@people.example", "password": password, "must_change_password": false}
+	// A name that was given up leads to the new one.
+	if w.do("", "GET", "users/"+login, nil, &u, 404) == 404 || u.UserName != login {
+		o := map[string]any{"username": login, "email": fmt.Sprintf("%s-%d@people.example", login, numbers.Add(1)), "password": password, "must_change_password": false}
 		if w.do("", "POST", "admin/users", o, &u, 422) == 422 { // another test was faster
 			w.do("", "GET", "users/"+login, nil, &u)
 		}
@@ -332,21 +363,28 @@ func TestContract(t *testing.T) {
 	contract(t, newWorld)
 }
 
-// TestContractOfARealServer runs the same against a Gitea that scripts/gitea.sh has started:
-// make test-gitea. Time goes by there as it does.
+// TestContractOfARealServer runs the same against a real Gitea.
 func TestContractOfARealServer(t *testing.T) {
+	contract(t, realWorld)
+}
+
+// everywhere runs a test on the fake and on a real server.
+func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Run("fake", func(t *testing.T) { test(t, newWorld(t)) })
+	t.Run("RealServer", func(t *testing.T) { test(t, realWorld(t)) })
+}
+
+// realWorld is a world on the server that scripts/gitea.sh has started, in an organization of
+// its own; make test-gitea does so. Time goes by there as it does.
+func realWorld(t *testing.T) *world {
+	t.Helper()
 	url, admin := os.Getenv("TORI_GITEA"), os.Getenv("TORI_GITEA_TOKEN")
 	if url == "" || admin == "" {
 		t.Skip("TORI_GITEA names no server; make test-gitea starts one")
 	}
-	contract(t, func(t *testing.T) *world { return realWorld(t, url, admin) })
-}
-
-// realWorld is a world on a real server, in an organization of its own.
-func realWorld(t *testing.T, url, admin string) *world {
 	w := &world{
 		t: t, url: strings.TrimRight(url, "/"), admin: admin, pass: time.Sleep, now: time.Now,
-		repo: forge.Repo{Owner: fmt.Sprintf("acme-%d-%d", os.Getpid(), organizations.Add(1)), Name: "app"},
+		repo: forge.Repo{Owner: fmt.Sprintf("acme-%d-%d", os.Getpid(), numbers.Add(1)), Name: "app"},
 	}
 	w.prepare()
 	return w

@@ -30,10 +30,8 @@ func (c *notes) Changed(ctx context.Context, since time.Time) ([]forge.Comment, 
 		return nil, c.d.absent(ctx, c.repo, c.n, err)
 	}
 	var all []forge.Comment
-	for _, g := range list {
-		if g != nil {
-			all = append(all, note(c.self, g))
-		}
+	for _, g := range present(list) {
+		all = append(all, note(c.self, g))
 	}
 	return all, nil
 }

@@ -29,19 +29,22 @@ type proposals struct {
 	r forge.Repo
 }
 
-// Ours lists by author; older servers list all.
+// Ours lists by author; older servers list all, and a name that we had does not count.
 func (x *proposals) Ours(ctx context.Context, branch string) ([]forge.Item, error) {
 	self, err := x.f.Self(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all, err := pages[sdk.PullRequest](ctx, x.d, below(x.r, "pulls"), query("state", "all", "poster", self.Login))
+	if forge.Is(err, forge.Invalid) {
+		all, err = pages[sdk.PullRequest](ctx, x.d, below(x.r, "pulls"), query("state", "all"))
+	}
 	if err != nil {
 		return nil, err
 	}
 	var ours []forge.Item
 	for _, g := range all {
-		if g.Head != nil && g.Base != nil && g.Head.Name == branch && g.Head.RepoID == g.Base.RepoID && person(g.Poster) == self {
+		if g.Head != nil && g.Base != nil && g.Head.Name == branch && g.Head.RepoID == g.Base.RepoID && person(g.Poster).ID == self.ID {
 			ours = append(ours, pullItem(x.r, g))
 		}
 	}

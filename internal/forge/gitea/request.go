@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,42 +92,43 @@ func (d *call) send(ctx context.Context, method, path string, body, v any) (http
 			return nil, d.Explain(ctx, err)
 		}
 	}
-	resp, err := d.attempt(ctx, method, d.f.address.api.String()+path, text)
-	if err != nil {
-		return nil, err
-	}
-	if to := d.renamed(resp); to != "" && method != http.MethodGet {
+	a, err := d.attempt(ctx, method, d.f.address.api.String()+path, text)
+	if err == nil && a.renamed != "" && method != http.MethodGet {
 		// The server has written nothing yet, and does not say that it is to be sent again
 		// as it was.
-		if resp, err = d.attempt(ctx, method, to, text); err != nil {
-			return nil, err
-		}
+		a, err = d.attempt(ctx, method, a.renamed, text)
 	}
-	answer, err := io.ReadAll(resp.Body) // within the bound of the line
 	switch {
 	case err != nil:
 		return nil, d.Explain(ctx, err)
-	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return nil, d.Elsewhere(fmt.Errorf("answer %d", resp.StatusCode))
-	case resp.StatusCode >= 400:
-		return nil, d.answered(resp.StatusCode, answer)
+	case a.status >= 300 && a.status < 400:
+		return nil, d.Elsewhere(fmt.Errorf("answer %d", a.status))
+	case a.status >= 400:
+		return nil, d.answered(a.status, a.body)
 	case v == nil:
-		return resp.Header, nil
+		return a.header, nil
 	}
-	if err := json.Unmarshal(answer, v); err != nil {
+	if err := json.Unmarshal(a.body, v); err != nil {
 		return nil, d.Explain(ctx, err)
 	}
-	return resp.Header, nil
+	return a.header, nil
 }
 
-func (d *call) attempt(ctx context.Context, method, url string, text []byte) (*http.Response, error) {
+type answer struct {
+	status  int
+	header  http.Header
+	body    []byte
+	renamed string // where the repository is by now, at this host; "" where it is where it was
+}
+
+func (d *call) attempt(ctx context.Context, method, url string, text []byte) (*answer, error) {
 	var body io.Reader
 	if text != nil {
 		body = bytes.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
-		return nil, d.Explain(ctx, err)
+		return nil, err
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "toritsugi")
@@ -135,21 +137,15 @@ func (d *call) attempt(ctx context.Context, method, url string, text []byte) (*h
 	}
 	resp, err := d.f.client.Do(req)
 	if err != nil {
-		return nil, d.Explain(ctx, err)
+		return nil, err
 	}
-	return resp, nil // its body is in memory
-}
-
-// renamed is where the repository is that an answer of this host points at, "" for none.
-func (d *call) renamed(resp *http.Response) string {
-	if resp.StatusCode < 300 || resp.StatusCode >= 400 {
-		return ""
+	defer func() { _ = resp.Body.Close() }() // it was read
+	a := &answer{status: resp.StatusCode, header: resp.Header}
+	if to, err := resp.Location(); err == nil && resp.StatusCode >= 300 && resp.StatusCode < 400 && to.Host == d.f.address.api.Host && to.Scheme == d.f.address.api.Scheme {
+		a.renamed = to.String()
 	}
-	to, err := resp.Location()
-	if err != nil || to.Host != d.f.address.api.Host || to.Scheme != d.f.address.api.Scheme {
-		return ""
-	}
-	return to.String()
+	a.body, err = io.ReadAll(io.LimitReader(resp.Body, rest.MaxBytes))
+	return a, err
 }
 
 // answered explains an answer that is an error.
@@ -181,41 +177,57 @@ const (
 	mostPages = 10_000
 )
 
+// paged is a query for a page.
+func paged(q url.Values, n int) url.Values {
+	p := query("page", strconv.Itoa(n), "limit", strconv.Itoa(perPage))
+	for k, v := range q {
+		p[k] = v
+	}
+	return p
+}
+
+// present leaves out what a broken answer has for nothing.
+func present[T any](all []*T) []*T {
+	return slices.DeleteFunc(all, func(e *T) bool { return e == nil })
+}
+
 // eachPage reads a list page by page; use returns how many elements a page had. The server
-// may give fewer on a page than asked for, and says how many there are.
+// may give fewer on a page than asked for, and says how many there are. What leaves a list
+// meanwhile moves the rest up: then it is an error of kind Conflict.
 func eachPage[T any](ctx context.Context, d *call, path string, q url.Values, use func(*T) int) error {
-	seen := 0
+	seen, length := 0, 0
 	for n := 1; n <= mostPages; n++ {
-		p := query("page", strconv.Itoa(n), "limit", strconv.Itoa(perPage))
-		for k, v := range q {
-			p[k] = v
-		}
 		var v T
-		h, err := d.get(ctx, path, p, &v)
+		h, err := d.get(ctx, path, paged(q, n), &v)
 		if err != nil {
 			return err
 		}
 		got := use(&v)
 		seen += got
-		if total, err := strconv.Atoi(h.Get("X-Total-Count")); got == 0 || err == nil && seen >= total {
+		total, err := strconv.Atoi(h.Get("X-Total-Count"))
+		if err == nil && total < length {
+			return d.Failed(forge.Conflict, 0, i18n.E("gitea.said_shorter"), i18n.E("rest.advice_conflict"), nil)
+		}
+		if length = total; got == 0 || err == nil && seen >= total {
 			return nil
 		}
 	}
 	return nil
 }
 
-// pages reads a whole list.
+// pages reads a whole list, anew where something was taken out of it meanwhile.
 func pages[T any](ctx context.Context, d *call, path string, q url.Values) ([]*T, error) {
-	var all []*T
-	err := eachPage(ctx, d, path, q, func(p *[]*T) int {
-		for _, e := range *p {
-			if e != nil {
-				all = append(all, e)
-			}
+	for try := 1; ; try++ {
+		var all []*T
+		err := eachPage(ctx, d, path, q, func(p *[]*T) int {
+			got := len(*p)
+			all = append(all, present(*p)...)
+			return got
+		})
+		if !forge.Is(err, forge.Conflict) || try == rest.Tries {
+			return all, err
 		}
-		return len(*p)
-	})
-	return all, err
+	}
 }
 
 // absent turns the error of an item into one of kind NotFound where the item is not there:

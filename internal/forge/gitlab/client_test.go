@@ -525,6 +525,8 @@ func TestPeople(t *testing.T) {
 	planner := forge.Person{ID: w.AddUser("planner", false), Login: "planner"}
 	w.p.Member("planner", 15)
 	w.Block("blocked")
+	builder := forge.Person{ID: w.AddUser("builder-2", true), Login: "builder-2"}
+	w.p.Member("builder-2", 30)
 	stranger := forge.Person{ID: w.AddUser("stranger", false), Login: "stranger"}
 	open := w.AddProject("acme/open", "public")
 	open.Member("planner", 5)
@@ -533,7 +535,7 @@ func TestPeople(t *testing.T) {
 		p    forge.Person
 		want forge.Permission
 	}{
-		{acme, blocked, forge.None}, {acme, planner, forge.Read}, {acme, stranger, forge.None}, {forge.Repo{Owner: "acme", Name: "open"}, stranger, forge.Read},
+		{acme, blocked, forge.None}, {acme, planner, forge.Read}, {acme, builder, forge.None}, {acme, forge.Person{ID: builder.ID, Login: builder.Login, Bot: true}, forge.Write}, {acme, stranger, forge.None}, {forge.Repo{Owner: "acme", Name: "open"}, stranger, forge.Read},
 		{forge.Repo{Owner: "acme", Name: "open"}, blocked, forge.None}, {forge.Repo{Owner: "acme", Name: "open"}, forge.Person{ID: stranger.ID, Login: "other"}, forge.None},
 		{forge.Repo{Owner: "acme", Name: "open"}, forge.Person{ID: 4711, Login: "nobody"}, forge.None},
 	} {
@@ -627,6 +629,13 @@ func TestProposals(t *testing.T) {
 	must(t, err)
 	if body := w.p.Body(at); !strings.HasPrefix(body, "another text") || !strings.HasSuffix(body, "Reviewed with eve.") || w.p.Title(at) != "Draft: Mend more" {
 		t.Errorf("%q", body)
+	}
+	w.p.Commit("long", "a.txt", "2")
+	for range 2 {
+		long, err := f.Propose(bg, acme, forge.Proposal{Head: "long", Base: "main", Title: strings.Repeat("長", 300), Body: "x", Marker: "long", Draft: true})
+		if err != nil || !strings.HasSuffix(long.Title, "長…") {
+			t.Errorf("%q, %v", long.Title, err)
+		}
 	}
 	must(t, f.RequestReview(bg, i.Key, []forge.Person{ken}))
 	must(t, f.RequestReview(bg, i.Key, []forge.Person{out, eve}))

@@ -90,7 +90,7 @@ func (l *talk) comments(ctx context.Context) ([]forge.Comment, error) {
 	var all []forge.Comment
 	verdict := map[forge.Person]int{} // the last one of each reviewer, in all
 	for _, n := range l.notes {
-		hidden, err := l.project.hides(ctx, l.d, n.Internal || n.Confidential)
+		hidden, err := l.project.hides(ctx, l.d, n.Internal)
 		if err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.L
 			continue
 		}
 		body := map[string]string{"name": l.Name, "color": "#" + l.Color, "description": l.Description}
-		if _, err := d.send(ctx, http.MethodPost, d.below("labels"), body, nil); err != nil && !forge.Is(err, forge.Conflict) {
+		if err := d.send(ctx, http.MethodPost, d.below("labels"), body, nil); err != nil && !forge.Is(err, forge.Conflict) {
 			return err // 409: somebody else was faster
 		}
 		names = append(names, l.Name)
@@ -91,6 +91,5 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 	if len(body) == 0 {
 		return nil
 	}
-	_, err = d.send(ctx, http.MethodPut, at, body, nil)
-	return err
+	return d.send(ctx, http.MethodPut, at, body, nil)
 }

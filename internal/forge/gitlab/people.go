@@ -36,7 +36,8 @@ func (d *call) account(ctx context.Context, id int64) (*gitlab.User, error) {
 	return &u, err
 }
 
-// Permission implements forge.Tracker. Who is no member may read a public project.
+// Permission implements forge.Tracker. Who is no member may read a public project. A bot that
+// items do not show as one has none: people name service accounts as they like.
 func (f *Forge) Permission(ctx context.Context, r forge.Repo, p forge.Person) (forge.Permission, error) {
 	if p.ID == 0 || p.Login == "" {
 		return forge.None, nil
@@ -54,6 +55,12 @@ func (f *Forge) Permission(ctx context.Context, r forge.Repo, p forge.Person) (f
 		return forge.None, err
 	case m.ID != p.ID || !strings.EqualFold(m.Username, p.Login) || m.State != "active":
 		return forge.None, nil
+	}
+	if !p.Bot {
+		u, err := d.account(ctx, p.ID)
+		if err != nil || u.Bot {
+			return forge.None, gone(err)
+		}
 	}
 	return level(m.AccessLevel), nil
 }

@@ -35,7 +35,7 @@ var quickAction = lazyregexp.New(`(?m)^/([A-Za-z])`)
 // space before it changes nothing for readers. Source: GitLab,
 // lib/gitlab/quick_actions/extractor.rb.
 func harmless(text string) string {
-	text = strings.ReplaceAll(text, "\r", "")
+	text = strings.TrimLeft(strings.ReplaceAll(text, "\r", ""), " \t\n")
 	if quickAction().MatchString(text) && strings.HasPrefix(text, "/") {
 		text = `\` + text // a space at the very beginning may be stripped
 	}
@@ -75,19 +75,18 @@ func (c *notes) Note(ctx context.Context, id string) (forge.Comment, error) {
 
 func (c *notes) Add(ctx context.Context, text string) (forge.Comment, error) {
 	var n gitlab.Note
-	_, err := c.d.send(ctx, http.MethodPost, c.at+"/notes", map[string]string{"body": text}, &n)
+	err := c.d.send(ctx, http.MethodPost, c.at+"/notes", map[string]string{"body": text}, &n)
 	return c.comment(&n), err
 }
 
 func (c *notes) Edit(ctx context.Context, id, text string) (forge.Comment, error) {
 	var n gitlab.Note
-	_, err := c.d.send(ctx, http.MethodPut, c.note(id), map[string]string{"body": text}, &n)
+	err := c.d.send(ctx, http.MethodPut, c.note(id), map[string]string{"body": text}, &n)
 	return c.comment(&n), err
 }
 
 func (c *notes) Delete(ctx context.Context, id string) error {
-	_, err := c.d.send(ctx, http.MethodDelete, c.note(id), nil, nil)
-	return err
+	return c.d.send(ctx, http.MethodDelete, c.note(id), nil, nil)
 }
 
 var _ rest.Notes = (*notes)(nil)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 
@@ -19,7 +20,7 @@ func (f *Forge) Propose(ctx context.Context, r forge.Repo, p forge.Proposal) (fo
 	if err != nil {
 		return forge.Item{}, err
 	}
-	p.Body = harmless(p.Body)
+	p.Title, p.Body = short(p.Title), harmless(p.Body)
 	return f.posts.Propose(ctx, &d.Call, r, &proposals{f: f, d: d, r: r}, p)
 }
 
@@ -48,6 +49,18 @@ func (x *proposals) Ours(ctx context.Context, branch string) ([]forge.Item, erro
 }
 
 const draft = "Draft: "
+
+// mostTitle is how long a title may be, characters. Source: GitLab, the model Issuable.
+const mostTitle = 255
+
+// short is a title that a merge request may have, as a draft, too.
+func short(title string) string {
+	r := []rune(title)
+	if most := mostTitle - len(draft); len(r) > most {
+		return strings.TrimSpace(string(r[:most-1])) + "…"
+	}
+	return title
+}
 
 // Open implements rest.Pulls. GitLab opens merge requests of branches that are not there,
 // too: it is looked before.
@@ -88,7 +101,7 @@ func (x *proposals) Whole(ctx context.Context, i forge.Item) (forge.Item, error)
 
 func (x *proposals) send(ctx context.Context, method, at string, body map[string]string) (forge.Item, error) {
 	var g gitlab.MergeRequest
-	if _, err := x.d.send(ctx, method, at, body, &g); err != nil {
+	if err := x.d.send(ctx, method, at, body, &g); err != nil {
 		return forge.Item{}, err
 	}
 	return x.d.whole(ctx, x.r, &g)
@@ -114,8 +127,7 @@ func (f *Forge) Ready(ctx context.Context, k task.Key) error {
 	if err != nil || !g.Draft {
 		return err
 	}
-	_, err = d.send(ctx, http.MethodPut, at, map[string]string{"title": undraft(g.Title)}, nil)
-	return err
+	return d.send(ctx, http.MethodPut, at, map[string]string{"title": undraft(g.Title)}, nil)
 }
 
 // Withdraw implements forge.CodeHost.
@@ -124,8 +136,7 @@ func (f *Forge) Withdraw(ctx context.Context, k task.Key) error {
 	if err != nil || g.State != "opened" {
 		return err
 	}
-	_, err = d.send(ctx, http.MethodPut, at, map[string]string{"state_event": "close"}, nil)
-	return err
+	return d.send(ctx, http.MethodPut, at, map[string]string{"state_event": "close"}, nil)
 }
 
 // RequestReview implements forge.CodeHost. Who reviews already stays; a GitLab without a
@@ -159,6 +170,5 @@ func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person
 	if len(ids) == asked {
 		return nil
 	}
-	_, err = d.send(ctx, http.MethodPut, at, map[string]any{"reviewer_ids": ids}, nil)
-	return err
+	return d.send(ctx, http.MethodPut, at, map[string]any{"reviewer_ids": ids}, nil)
 }

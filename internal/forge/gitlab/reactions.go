@@ -40,7 +40,7 @@ func (f *Forge) React(ctx context.Context, k task.Key, comment, sign string) err
 	}
 	d, at, err := f.reactionsAt(k, comment, "gitlab.do_react")
 	if err == nil {
-		_, err = d.send(ctx, http.MethodPost, at, map[string]string{"name": signs[sign]}, nil)
+		err = d.send(ctx, http.MethodPost, at, map[string]string{"name": signs[sign]}, nil)
 	}
 	return err
 }

@@ -112,17 +112,18 @@ func (d *call) get(ctx context.Context, path string, q url.Values, v any) (*gitl
 
 // send writes once; v may be nil. What is below a project that has another path by now
 // is sent to its number: the old path is good for reading only.
-func (d *call) send(ctx context.Context, method, at string, body, v any) (*gitlab.Response, error) {
-	resp, err := d.ask(ctx, method, at, nil, body, v)
+func (d *call) send(ctx context.Context, method, at string, body, v any) error {
+	_, err := d.ask(ctx, method, at, nil, body, v)
 	tail, below := strings.CutPrefix(at, d.project+"/")
 	if d.project == "" || !below || !said(err, http.StatusMethodNotAllowed, "moved projects") {
-		return resp, err
+		return err
 	}
 	var p gitlab.Project
 	if _, err := d.get(ctx, d.project, nil, &p); err != nil {
-		return nil, err
+		return err
 	}
-	return d.ask(ctx, method, path("projects", p.ID)+"/"+tail, nil, body, v)
+	_, err = d.ask(ctx, method, path("projects", p.ID)+"/"+tail, nil, body, v)
+	return err
 }
 
 func (d *call) ask(ctx context.Context, method, path string, q url.Values, body, v any) (*gitlab.Response, error) {

@@ -85,7 +85,7 @@ func Backend() (string, error) {
 // git-upload-pack or git-receive-pack, to its end, so that what a push did is known before its
 // answer is. user is who pushes, "" for nobody.
 func Serve(backend, root, path, tail, user string, r *http.Request) (*httptest.ResponseRecorder, error) {
-	body, err := io.ReadAll(r.Body)
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<28))
 	if err != nil {
 		return nil, err
 	}

@@ -60,8 +60,9 @@ type Wire struct {
 }
 
 const (
-	tries     = 4        // of a request that may be repeated
-	mostBytes = 64 << 20 // of an answer
+	tries = 4 // of a request that may be repeated
+	// MaxBytes bounds an answer.
+	MaxBytes = 64 << 20
 )
 
 // New returns a Wire; nothing is sent yet.
@@ -115,10 +116,11 @@ func (w *Wire) Line(next http.RoundTripper, identity string) *Line {
 	return &Line{Wire: w, next: next, identity: identity, limits: &limits{now: w.Now, about: w.SlowDown, primary: map[string]time.Time{}}}
 }
 
-// Client speaks over the line, and follows redirects at its host alone.
+// Client speaks over the line, and follows redirects at its host alone, and none that would
+// make a question of what writes (301 and 302): those are answers.
 func (l *Line) Client() *http.Client {
 	return &http.Client{Transport: l, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) > 5 || r.URL.Host != l.Home.Host {
+		if len(via) > 5 || r.URL.Host != l.Home.Host || r.Method != via[0].Method {
 			return http.ErrUseLastResponse
 		}
 		return nil
@@ -228,7 +230,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-var errTooLong = fmt.Errorf("the answer has more than %d MiB", mostBytes>>20)
+var errTooLong = fmt.Errorf("the answer has more than %d MiB", MaxBytes>>20)
 
 // attempt sends a request once and reads the whole answer; of one that the
 // server says did not change, the kept one is returned.
@@ -253,12 +255,12 @@ func (l *Line) attempt(req *http.Request) (*http.Response, error) {
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		l.ahead.Store(int64(at.Sub(l.Now())))
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, mostBytes+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBytes+1))
 	_ = resp.Body.Close() // what it held was read
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > mostBytes {
+	if len(body) > MaxBytes {
 		return nil, errTooLong
 	}
 	if err := l.limits.observe(l.Counted(req.URL.Path), resp, body); err != nil {

@@ -113,6 +113,26 @@ func (d *description) answer(pattern string, status int, body []byte) string {
 	return d.against(at+"/responses/"+s, body)
 }
 
+// Against returns what is against the description in an exchange with another server, "" for
+// nothing.
+func Against(r *http.Request, body []byte, status int, answer []byte) string {
+	d, err := described()
+	if err != nil {
+		return err.Error()
+	}
+	op, known := find(r)
+	if !known {
+		return "there is no such operation"
+	}
+	if wrong := d.request(op.pattern, r, body); wrong != "" {
+		return "the request: " + wrong
+	}
+	if wrong := d.answer(op.pattern, status, answer); wrong != "" {
+		return "the answer: " + wrong
+	}
+	return ""
+}
+
 func (d *description) against(at string, body []byte) string {
 	d.mu.Lock()
 	schema, err := d.compiler.Compile(at)

@@ -1,10 +1,12 @@
 package giteatest
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 )
@@ -143,18 +145,27 @@ func editIssue(c *call) (int, any) {
 	return 201, i.json()
 }
 
-// timeline leaves remarks on lines out, and is whole only without a page.
+// timeline leaves remarks on lines out of a page that was made with them, and says how long
+// the page is then, as the real one.
 func timeline(c *call) (int, any) {
-	all := c.issue.events
+	all := slices.Clone(c.issue.events)
+	add := func(kind string, id int64, by *sdk.User, body string, created, updated time.Time) {
+		all = append(all, &event{ID: id, Type: kind, User: by, Body: body, Created: created, Updated: updated})
+	}
 	for _, n := range c.issue.comments {
-		all = append(all, &event{ID: n.ID, Type: "comment", User: n.Poster, Body: n.Body, Created: n.Created, Updated: n.Updated})
+		add("comment", n.ID, n.Poster, n.Body, n.Created, n.Updated)
 	}
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b *event) int { return a.Created.Compare(b.Created) })
-	all = slices.DeleteFunc(all, func(e *event) bool { return e.Updated.Before(c.since()) })
-	if c.Request.URL.Query().Has("page") {
-		return 200, page(c, all)
+	if c.issue.pull != nil {
+		for _, r := range c.issue.pull.reviews {
+			for _, l := range r.lines {
+				add("code", l.ID, l.Reviewer, l.Body, l.Created, l.Updated)
+			}
+		}
 	}
+	slices.SortFunc(all, func(a, b *event) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	all = page(c, slices.DeleteFunc(all, func(e *event) bool { return e.Updated.Before(c.since()) }))
+	all = slices.DeleteFunc(slices.Clone(all), func(e *event) bool { return e.Type == "code" })
+	c.header.Set("X-Total-Count", strconv.Itoa(len(all)))
 	return 200, all
 }
 
@@ -236,6 +247,9 @@ func (c *call) pull(i *issue) *sdk.PullRequest {
 
 func listPulls(c *call) (int, any) {
 	q := c.Request.URL.Query()
+	if q.Get("poster") != "" && c.user(q.Get("poster")) == nil {
+		return fail(400, "user does not exist")
+	}
 	var all []*sdk.PullRequest
 	for _, i := range slices.Backward(c.repo.issues) {
 		if i.pull != nil && (q.Get("poster") == "" || i.Poster.UserName == q.Get("poster")) && (q.Get("state") == "all" || i.State == sdk.StateOpen) {
@@ -298,6 +312,11 @@ func createReview(c *call) (int, any) {
 		})
 	}
 	r.CodeCommentsCount = len(r.lines)
+	for _, old := range c.issue.pull.reviews {
+		if old.Reviewer == r.Reviewer && old.State != sdk.ReviewStateComment && r.State != sdk.ReviewStateComment {
+			old.Dismissed = true
+		}
+	}
 	c.issue.pull.reviews = append(c.issue.pull.reviews, r)
 	c.issue.Updated = c.second()
 	return 200, &r.PullReview

@@ -28,6 +28,12 @@ var routes = []route{
 		if u := c.user(c.PathValue("username")); u != nil {
 			return 200, &u.User
 		}
+		for _, u := range c.users {
+			if u.before == c.PathValue("username") {
+				c.header.Set("Location", "/git/api/v1/users/"+u.UserName)
+				return fail(301, "")
+			}
+		}
 		return notFound()
 	}},
 	{"POST /users/{username}/tokens", 0, func(c *call) (int, any) { return 201, &sdk.AccessToken{ID: c.id(), Token: c.token(c.doer)} }},
@@ -37,7 +43,8 @@ var routes = []route{
 			New string `json:"new_username"`
 		}
 		c.into(&o)
-		c.user(c.PathValue("username")).UserName = o.New
+		u := c.user(c.PathValue("username"))
+		u.before, u.UserName = u.UserName, o.New
 		return 204, nil
 	}},
 	{"DELETE /admin/users/{username}", 3, func(c *call) (int, any) {
@@ -86,7 +93,7 @@ var routes = []route{
 	{"POST " + at + "/issues", 1, createIssue},
 	{"GET " + at + "/issues/{index}", 1, func(c *call) (int, any) { return 200, c.issue.json() }},
 	{"PATCH " + at + "/issues/{index}", 1, editIssue},
-	{"PUT " + at + "/issues/{index}/lock", 2, func(c *call) (int, any) { c.issue.IsLocked = true; return 204, nil }},
+	{"PUT " + at + "/issues/{index}/lock", 3, func(c *call) (int, any) { c.issue.IsLocked = true; return 204, nil }},
 	{"GET " + at + "/issues/{index}/labels", 1, func(c *call) (int, any) { return 200, c.issue.Labels }},
 	{"POST " + at + "/issues/{index}/labels", 2, addLabels},
 	{"DELETE " + at + "/issues/{index}/labels/{id}", 2, removeLabel},
@@ -98,11 +105,7 @@ var routes = []route{
 	}},
 	{"POST " + at + "/issues/{index}/comments", 1, createComment},
 	{"GET " + at + "/issues/comments", 1, func(c *call) (int, any) {
-		all := c.changed(c.repo.issues...)
-		if c.Request.URL.Query().Has("page") {
-			return 200, page(c, all)
-		}
-		return 200, all
+		return 200, page(c, c.changed(c.repo.issues...))
 	}},
 	{"GET " + at + "/issues/comments/{id}", 1, func(c *call) (int, any) {
 		if i, n := c.comment(); n >= 0 {

@@ -59,6 +59,7 @@ type user struct {
 	sdk.User
 	password string
 	org      bool
+	before   string // a name that was given up
 }
 
 type repo struct {
@@ -83,7 +84,6 @@ type issue struct {
 
 type pull struct {
 	head, base, commit string
-	draft              bool
 	reviewers          []*user
 	reviews            []*review
 }
@@ -142,7 +142,8 @@ func New(t T, now func() time.Time) *Server {
 // find is the operation that a request is for, whose names it is given; of several the one with
 // the fewest names in its path.
 func find(q *http.Request) (found route, known bool) {
-	parts := strings.Split(strings.TrimPrefix(q.URL.EscapedPath(), "/git/api/v1"), "/")
+	_, path, _ := strings.Cut(q.URL.EscapedPath(), "/api/v1")
+	parts := strings.Split(path, "/")
 	var values map[string]string
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.pattern, " ")
@@ -224,7 +225,7 @@ type call struct {
 	repo   *repo
 	issue  *issue
 	body   []byte
-	header http.Header
+	header http.Header // of the answer
 }
 
 // failure is an answer that says what went wrong.
@@ -241,7 +242,7 @@ func notFound() (int, any) {
 
 // serve answers a request to the API.
 func (s *Server) serve(w http.ResponseWriter, q *http.Request, r route) {
-	body, err := io.ReadAll(q.Body)
+	body, err := io.ReadAll(io.LimitReader(q.Body, 1<<24))
 	if err != nil {
 		return
 	}
@@ -283,13 +284,13 @@ func (c *call) admit(r route) (int, any) {
 		if c.doer = c.user(name); c.doer == nil || c.doer.password != password {
 			return fail(http.StatusUnauthorized, "invalid username, password or token")
 		}
-	} else if given := c.Request.Header.Get("Authorization"); given != "" {
+	} else if given := c.Header.Get("Authorization"); given != "" {
 		_, t, _ := strings.Cut(given, " ")
 		if c.doer = c.tokens[t]; c.doer == nil {
 			return fail(http.StatusUnauthorized, "invalid username, password or token")
 		}
 	}
-	if as := c.Request.Header.Get("Sudo"); as != "" {
+	if as := c.Header.Get("Sudo"); as != "" {
 		if c.doer == nil || !c.doer.IsAdmin || c.user(as) == nil {
 			return fail(http.StatusForbidden, "Only administrators allowed to sudo.")
 		}
@@ -311,18 +312,16 @@ func (c *call) admit(r route) (int, any) {
 		if c.repo == nil && x.before == owner+"/"+name && x.role(c.doer) > 0 {
 			to := strings.Replace(c.Request.URL.EscapedPath(), "/repos/"+x.before, "/repos/"+x.FullName, 1)
 			c.header.Set("Location", to+"?"+c.Request.URL.RawQuery)
-			return http.StatusMovedPermanently, failure{http.StatusMovedPermanently, ""}
+			return fail(http.StatusMovedPermanently, "")
 		}
 	}
-	switch role := 0; {
+	switch {
 	case c.repo == nil || c.repo.role(c.doer) == 0:
 		return notFound()
 	case c.Method != http.MethodGet && c.doer == nil:
 		return fail(http.StatusUnauthorized, "token is required")
-	default:
-		if role = c.repo.role(c.doer); role < r.needs {
-			return fail(http.StatusForbidden, "user should have a permission to write to a repo")
-		}
+	case c.repo.role(c.doer) < r.needs:
+		return fail(http.StatusForbidden, "user should have a permission to write to a repo")
 	}
 	if c.Method != http.MethodGet && c.repo.Archived && c.Method != http.MethodPatch {
 		return fail(http.StatusLocked, c.repo.FullName+" is archived")
@@ -368,6 +367,7 @@ func (c *call) since() time.Time {
 }
 
 // page is the part of a list that is asked for; the header says how long it is.
+// Without a page it is the first, as of Gitea 1.26.
 func page[T any](c *call, all []T) []T {
 	c.header.Set("X-Total-Count", strconv.Itoa(len(all)))
 	n, _ := strconv.Atoi(c.Request.URL.Query().Get("page"))

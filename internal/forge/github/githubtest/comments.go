@@ -150,7 +150,9 @@ func (c *call) editComment(m *comment) *answer {
 // ask for comments.
 func (m *comment) edit(body string) {
 	if body != m.body {
+		was := m.body
 		m.body, m.updated = body, m.issue.repo.s.now()
+		m.told("edited", m.author, object{"changes": object{"body": object{"from": was}}})
 	}
 }
 

@@ -192,6 +192,7 @@ func translate(v any) any {
 	} else {
 		for k, v := range in {
 			switch {
+			case k == "format" && v == "uri-template": // the validator knows none of its operators (RFC 6570)
 			case keywords[k]:
 				out[k] = v
 			case k == "items" || k == "additionalProperties" || k == "not":

@@ -68,6 +68,7 @@ func (i *issue) setDraft(draft bool, by *account) {
 	}
 	i.happened(kind, by)
 	i.touch()
+	i.changed(strings.Replace(kind, "convert_to", "converted_to", 1), by, nil)
 }
 
 func graphqlError(kind, path, message string, data object) *answer {

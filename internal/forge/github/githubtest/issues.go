@@ -198,6 +198,7 @@ func (c *call) createIssue() *answer {
 		return a
 	}
 	i := c.repo.open(c.me(), in.Title, in.Body)
+	i.changed("opened", c.me(), nil)
 	if c.role >= roleTriage { // of others they are dropped without a word
 		i.setLabels(in.Labels, c.me())
 		for _, login := range in.Assignees {

@@ -11,7 +11,7 @@ import (
 // routes are all operations, in the words of the vendor's description.
 func (s *Server) routes() {
 	s.mux = &router{routes: map[string][]*path{}}
-	for _, part := range [][]route{peopleRoutes, issueRoutes, commentRoutes, pullRoutes, reviewRoutes, checkRoutes, graphqlRoutes} {
+	for _, part := range [][]route{peopleRoutes, issueRoutes, commentRoutes, pullRoutes, reviewRoutes, checkRoutes, graphqlRoutes, hookRoutes} {
 		for _, rt := range part {
 			s.mux.add(rt)
 		}

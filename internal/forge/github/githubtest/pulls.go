@@ -126,6 +126,7 @@ func (r *repo) propose(by *account, from *repo, branch, base, title, body string
 	i.pull = &pull{base: base, head: branch, headRepo: from, headUser: from.owner, unknown: r.s.o.MergeableLater,
 		baseSHA: r.refs["refs/heads/"+base], headSHA: from.refs["refs/heads/"+branch]}
 	r.keep(i)
+	i.changed("opened", by, nil)
 	return i
 }
 

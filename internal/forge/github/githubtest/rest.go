@@ -133,6 +133,9 @@ func (s *Server) run(c *call) *reply {
 		}
 	}
 	out := &reply{answer: a, header: http.Header{}, user: c.login()}
+	if c.who != nil && c.who.scopes != nil {
+		out.header.Set("X-OAuth-Scopes", *c.who.scopes)
+	}
 	out.encode()
 	return out
 }

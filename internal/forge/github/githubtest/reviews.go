@@ -80,6 +80,7 @@ func (i *issue) review(by *account, state, body, commit string) *review {
 	i.pull.reviews = append(i.pull.reviews, v)
 	i.pull.reviewers = slices.DeleteFunc(slices.Clone(i.pull.reviewers), func(a *account) bool { return a == by })
 	i.touch()
+	i.told("pull_request_review", "submitted", by, object{"review": i.repo.s.told(i, v), "pull_request": i.repo.s.pull(i)})
 	return v
 }
 
@@ -89,5 +90,6 @@ func (i *issue) line(v *review, by *account, l Line) *lineComment {
 		commit: v.commit, original: v.commit, replyTo: l.ReplyTo, created: now, updated: now}
 	i.pull.lines = append(i.pull.lines, c)
 	i.touch()
+	i.told("pull_request_review_comment", "created", by, object{"comment": i.repo.s.line(c), "pull_request": i.repo.s.pull(i)})
 	return c
 }

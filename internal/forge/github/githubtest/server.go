@@ -48,7 +48,7 @@ type Options struct {
 // given a name or number that does not exist fail the test.
 //
 // It leaves out what no client of ours asks for: milestones, teams, projects,
-// reviews that are pending, search, webhooks and content by the API. Edits of comments do not date their issue, diffs of
+// reviews that are pending, search, webhooks of organizations and apps, and content by the API. Edits of comments do not date their issue, diffs of
 // remarks are not told, and tokens have no scopes beyond their owner's roles.
 type Server struct {
 	URL string // of the web pages and of git: "http://127.0.0.1:1234"
@@ -72,6 +72,8 @@ type Server struct {
 	lastID   int64
 	faults   faults
 	log      requestLog
+	post     func(Delivery) // has a delivery sent; nil sends it at once
+	posting  sync.WaitGroup
 }
 
 // New starts a server that ends with the test.
@@ -115,6 +117,7 @@ func (s *Server) Close() {
 		close(s.closed)
 	}
 	s.mu.Unlock()
+	s.posting.Wait()
 	s.web.CloseClientConnections()
 	s.web.Close()
 }

@@ -35,6 +35,7 @@ type token struct {
 	install *installation
 	expires time.Time // zero: never
 	revoked bool
+	scopes  *string // of a classic token, as it is shown
 	used    int
 	reset   time.Time
 }
@@ -58,6 +59,7 @@ type repo struct {
 	labels  []*label
 	issues  []*issue // by number - 1
 	checks  []*check
+	hooks   []*webhook
 	created time.Time
 	pushed  time.Time
 	refs    map[string]string // refs/heads/* to commits, as of the last look
@@ -271,6 +273,7 @@ func (i *issue) putLabel(name string, by *account) {
 	i.labels = append(i.labels, l)
 	i.happened("labeled", by).label = l
 	i.touch()
+	i.changed("labeled", by, object{"label": i.repo.s.label(i.repo, l)})
 }
 
 // takeLabel reports whether the label was there.
@@ -279,9 +282,11 @@ func (i *issue) takeLabel(name string, by *account) bool {
 	if n < 0 {
 		return false
 	}
-	i.happened("unlabeled", by).label = i.labels[n]
+	l := i.labels[n]
+	i.happened("unlabeled", by).label = l
 	i.labels = slices.Delete(slices.Clone(i.labels), n, n+1)
 	i.touch()
+	i.changed("unlabeled", by, object{"label": i.repo.s.label(i.repo, l)})
 	return true
 }
 
@@ -304,6 +309,7 @@ func (i *issue) assign(who, by *account) {
 	i.assignees = append(i.assignees, who)
 	i.happened("assigned", by).assignee = who
 	i.touch()
+	i.changed("assigned", by, object{"assignee": i.repo.s.user(who)})
 }
 
 func (i *issue) unassign(who, by *account) {
@@ -314,6 +320,7 @@ func (i *issue) unassign(who, by *account) {
 	i.assignees = slices.Delete(slices.Clone(i.assignees), n, n+1)
 	i.happened("unassigned", by).assignee = who
 	i.touch()
+	i.changed("unassigned", by, object{"assignee": i.repo.s.user(who)})
 }
 
 func (i *issue) setTitle(title string, by *account) {
@@ -324,6 +331,7 @@ func (i *issue) setTitle(title string, by *account) {
 	e.from, e.to = i.title, title
 	i.title = title
 	i.touch()
+	i.changed("edited", by, object{"changes": object{"title": object{"from": e.from}}})
 }
 
 func (i *issue) setBody(body string, by *account) {
@@ -334,8 +342,10 @@ func (i *issue) setBody(body string, by *account) {
 		i.edits = append(i.edits, edit{i.author, i.created})
 	}
 	i.edits = append(i.edits, edit{by, i.repo.s.now()})
+	was := i.body
 	i.body = body
 	i.touch()
+	i.changed("edited", by, object{"changes": object{"body": object{"from": was}}})
 }
 
 func (i *issue) close(by *account, reason, commit string) {
@@ -345,6 +355,7 @@ func (i *issue) close(by *account, reason, commit string) {
 	i.closed, i.reason, i.closedAt, i.closedBy = true, reason, i.repo.s.now(), by
 	i.happened("closed", by).commit = commit
 	i.touch()
+	i.changed("closed", by, nil)
 }
 
 func (i *issue) reopen(by *account) {
@@ -354,6 +365,7 @@ func (i *issue) reopen(by *account) {
 	i.closed, i.reason, i.closedAt, i.closedBy = false, "reopened", time.Time{}, nil
 	i.happened("reopened", by)
 	i.touch()
+	i.changed("reopened", by, nil)
 }
 
 func (r *repo) open(by *account, title, body string) *issue {
@@ -370,6 +382,7 @@ func (i *issue) comment(by *account, body string) *comment {
 	i.comments = append(i.comments, c)
 	i.touch()
 	i.crossReference(body, by)
+	c.told("created", by, nil)
 	return c
 }
 

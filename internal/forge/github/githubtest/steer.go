@@ -100,6 +100,13 @@ func (s *Server) Token(login string) string {
 	return secret
 }
 
+// Scope makes a token a classic one whose scopes are shown: "repo, workflow". They do not limit it.
+func (s *Server) Scope(secret, scopes string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens[secret].scopes = &scopes
+}
+
 // Revoke makes a token of any kind worthless.
 func (s *Server) Revoke(secret string) {
 	s.mu.Lock()
@@ -283,6 +290,7 @@ func (r *Repo) OpenIssue(by, title, body string, labels ...string) int {
 	r.s.t.Helper()
 	defer r.lock()()
 	i := r.r.open(r.s.must(by), title, body)
+	i.changed("opened", i.author, nil)
 	for _, l := range labels {
 		i.putLabel(l, i.author)
 	}

@@ -252,7 +252,7 @@ func (c *call) admit(raw []byte, pattern string, h handler) (int, any) {
 		return http.StatusUnauthorized, object{"error": "invalid_token", "error_description": "Token was revoked. You have to re-authorize from the user."}
 	}
 	c.user = t.user
-	if !slices.Contains(t.scopes, "api") && !(c.r.Method == http.MethodGet && slices.Contains(t.scopes, "read_api")) {
+	if !slices.Contains(t.scopes, "api") && (c.r.Method != http.MethodGet || !slices.Contains(t.scopes, "read_api")) {
 		return http.StatusForbidden, object{"error": "insufficient_scope", "error_description": "The request requires higher privileges than provided by the access token.", "scope": "api"}
 	}
 	s.doc.asked(s, pattern, c.r, raw)
