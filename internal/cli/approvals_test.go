@@ -177,7 +177,7 @@ func TestApprovals(t *testing.T) {
 	if out, _ := p.tori(i18n.Japanese, "approvals", "show", first.Job); !strings.Contains(out, "状態: 承認待ち") || !strings.Contains(out, "リスク") {
 		t.Error(out)
 	}
-	if out, code := p.tori(i18n.English, "approvals", "grant", first.Job, "000000000000"); code != exitUsage || !strings.Contains(out, "is not what this decision is about") || !strings.Contains(out, first.Short()) {
+	if out, code := p.tori(i18n.English, "approvals", "grant", first.Job, "000000000000"); code != exitUsage || !strings.Contains(out, "the hash is not that of job") || !strings.Contains(out, first.Short()) {
 		t.Errorf("%d %s", code, out)
 	}
 	p.says("granted", "approvals", "grant", first.Job, first.Short())

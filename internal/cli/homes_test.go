@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,7 +52,6 @@ type gitHubHome struct {
 	*githubtest.Server
 	r     *githubtest.Repo
 	owner string
-	n     atomic.Int64
 }
 
 func atGitHub(t *testing.T, now func() time.Time, owner string) home {

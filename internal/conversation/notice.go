@@ -19,8 +19,9 @@ const (
 
 var (
 	noticeTag = lazyregexp.New(noticeBegins + "|" + noticeEnds)
-	// notices finds in an answer code and notices; one that nothing ends is its tag alone.
-	notices = lazyregexp.New("(?s)" + codeOfAnswer + "|" + noticeBegins + ".*?" + noticeEnds + "|" + noticeBegins + "|" + noticeEnds)
+	// notices finds in an answer code and notices; one that nothing ends
+	// goes to the end of its line.
+	notices = lazyregexp.New("(?s)" + codeOfAnswer + "|" + noticeBegins + ".*?" + noticeEnds + "|" + noticeBegins + "[^\n]*|" + noticeEnds)
 	// begunNotices is notices for an answer that goes on: all behind a tag may be one.
 	begunNotices = lazyregexp.New("(?s)" + codeOfAnswer + "|" + noticeBegins + ".*?(?:" + noticeEnds + "|$)|" + noticeEnds + "|" + noticeHalf)
 )

@@ -16,11 +16,11 @@ func TestUnnoticed(t *testing.T) {
 	for answer, want := range map[string]string{
 		"変更は取り消されました。<notice>変更は元に戻っています。</notice>":                 "変更は取り消されました。",
 		"<notice>a\n\nb</notice>\nDone.<NOTICE >c</ notice> Or not": "\nDone. Or not",
-		"no end: <notice> and more":                                "no end:  and more",
-		"no beginning</notice> here":                               "no beginning here",
-		"`<notice>` and\n```xml\n<notice>x</notice>\n```\nin code": "`<notice>` and\n```xml\n<notice>x</notice>\n```\nin code",
-		"a < b, <notices>, <note>, 1 <":                            "a < b, <notices>, <note>, 1 <",
-		"an odd ` and\n<notice>x</notice>":                         "an odd ` and\n",
+		"no end: <notice> and more\nand a line":                     "no end: \nand a line",
+		"no beginning</notice> here":                                "no beginning here",
+		"`<notice>` and\n```xml\n<notice>x</notice>\n```\nin code":  "`<notice>` and\n```xml\n<notice>x</notice>\n```\nin code",
+		"a < b, <notices>, <note>, 1 <":                             "a < b, <notices>, <note>, 1 <",
+		"an odd ` and\n<notice>x</notice>":                          "an odd ` and\n",
 	} {
 		if got := unnoticed(answer); got != want {
 			t.Errorf("%q: %q", answer, got)

@@ -38,7 +38,7 @@ func approvalTexts() map[string]text {
 		"approval.status_auto_approved": {"approved automatically", "自動承認"},
 		"approval.status_denied":        {"denied", "却下"},
 		"approval.decided":              {"job %s is decided already: %s by %s %s", "ジョブ %s はすでに決定済みです: %s（%s）%s"},
-		"approval.other_hash":           {"job %s is not what this decision is about any more: look at the request again, and decide on %s", "ジョブ %s の内容が、この決定の対象から変わっています。承認要求を確認し、%s に対して決定してください"},
+		"approval.other_hash":           {"the hash is not that of job %s as it is now: look at the request again, and decide on %s", "このハッシュは、ジョブ %s の今の内容のものではありません。承認要求を確認し、%s に対して決定してください"},
 		"approval.no_hash":              {"job %s (%s) is not approved yet: the hash is missing that says what is approved. To approve what its request shows: %s", "ジョブ %s（%s）はまだ承認していません。何を承認するかを示すハッシュがありません。承認要求に表示された内容を承認するには: %s"},
 		"approval.no_forge":             {"%s may not have job %s delivered: no login for its forge is set up", "%s はジョブ %s を送り出せません。フォージへのログインが設定されていません"},
 		"approval.not_linked":           {"%s is linked to no account at the forge, and may propose, not deliver: say /link with the code that tori link shows, or have an administrator set access.people: {%q: %s:NAME}, the account whose permissions count in %s", "%s はフォージのアカウントと結び付いていないため、提案はできますが送り出せません。tori link が表示するコードを /link で送るか、管理者に access.people: {%q: %s:名前} の設定を依頼してください。%s での権限はそのアカウントのものになります"},
