@@ -194,7 +194,7 @@ func TestDecisionsInChat(t *testing.T) {
 			"requested granted", granted, task.Completed},
 		"denied": {"", []step{mine("/deny %[1]s not so", "Denied: let it be 42 (job %[1]s)\nReason: not so\nNothing was changed.", "%[1]s）\n理由: not so\n何も変更していません"), mine("/approve %[1]s %[2]s", "is decided already: denied", "すでに決定済み")},
 			"requested denied", nil, task.Stopped},
-		"another hash": {"", []step{mine("/approve %[1]s 000000000000", "not what this decision is about any more", "変わっています"),
+		"another hash": {"", []step{mine("/approve %[1]s 000000000000", "the hash is not that of job %[1]s as it is now", "今の内容のものではありません"),
 			mine("/approve %[1]s 000000000000", "/approve %[1]s %[2]s\n", "/approve %[1]s %[2]s\n"), his("/approve %[1]s 000000000000", "may not decide about job", "決定できません")},
 			"requested", nil, task.AwaitingApproval},
 		"no hash": {"", []step{mine("/approve %[1]s", "the hash is missing that says what is approved. To approve what its request shows: /approve %[1]s %[2]s", "ハッシュがありません。承認要求に表示された内容を承認するには: /approve %[1]s %[2]s"),
@@ -283,7 +283,7 @@ func TestButtonsOfAProposal(t *testing.T) {
 	}{
 		{tableSession, "terminal:taro", all[0].Short(), true, "may not decide about job"},
 		{"terminal:taro:ba9876543210", "terminal:taro", all[0].Short(), false, "may not decide about job"},
-		{tableSession, "terminal:hanako", "000000000000", true, "not what this decision is about any more"},
+		{tableSession, "terminal:hanako", "000000000000", true, "the hash is not that of job"},
 		{"terminal:hanako:ba9876543210", "terminal:hanako", all[0].Short(), true, "Approved: let it be 42"}, // a copy elsewhere: it is who decides that counts
 		{tableSession, "terminal:hanako", all[0].Short(), true, "is decided already: approved"},
 		{tableSession, "terminal:hanako", all[0].Short(), false, "is decided already: approved"},
