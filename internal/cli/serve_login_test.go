@@ -42,7 +42,7 @@ func TestTheTokenIsReplacedWhileItWorks(t *testing.T) {
 		says   string
 	}{
 		"in a file":          {true, "another token in github.token_file is used without a restart"},
-		"in the environment": {false, "another token (github.token, GITHUB_TOKEN) needs a restart"},
+		"in the environment": {false, "another token in the setting github.token needs a restart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -204,8 +204,8 @@ func TestProposalsKilledAtRandom(t *testing.T) {
 		}
 	}
 	t.Logf("seed %d: %d granted, %d denied at %d places, killed %d times, %d forged events refused", s.seed, granted, denied, len(s.talkers), s.kills, s.forged.Load())
-	if granted+denied < len(s.talkers) {
-		t.Errorf("%d proposals", granted+denied)
+	if granted+denied == 0 {
+		t.Error("no proposal was decided")
 	}
 }
 

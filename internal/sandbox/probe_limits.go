@@ -196,9 +196,9 @@ func limitAttempts() []attempt {
 	}
 	all := []attempt{
 		ended("fork-bomb", limitProcesses, Limits{Processes: 24},
-			"i=0; while [ $i -lt 120 ]; do sleep 1 & i=$((i+1)); done; wait; echo through"),
+			"i=0; while [ $i -lt 120 ]; do sleep 20 & i=$((i+1)); done; wait; echo through"),
 		ended("fork-bomb-sessions", limitProcesses, Limits{Processes: 24},
-			"i=0; while [ $i -lt 120 ]; do (setsid sleep 1 &) ; i=$((i+1)); done; sleep 0.8; echo through"),
+			"i=0; while [ $i -lt 120 ]; do (setsid sleep 20 &) ; i=$((i+1)); done; sleep 15; echo through"),
 		ended("threads", limitProcesses, Limits{Processes: 24}, "exec "+self("threads")),
 		ended("memory-of-one", limitMemory, Limits{Memory: 64 << 20}, "exec "+self("memory")),
 		ended("memory-of-many", limitMemory, Limits{Memory: 192 << 20}, "exec "+self("memory xxxx")),

@@ -146,10 +146,9 @@ func run(ctx context.Context, j job) (Exit, error) {
 		return exit, ctx.Err()
 	case waitErr != nil:
 		return exit, waitErr
+	case why == byItself && ctx.Err() != nil && p.begun != nil && !p.begun():
+		return exit, ctx.Err() // what it was ended with came before it
 	case why == byItself && j.reached == nil && p.begun != nil && !p.begun():
-		if err := ctx.Err(); err != nil { // what it was ended with came before it
-			return exit, err
-		}
 		return exit, fmt.Errorf("sandbox: the command was not reached: %s", bytes.TrimSpace(out.head))
 	case writeErr != nil:
 		return exit, fmt.Errorf("sandbox: write output: %w", writeErr)
