@@ -148,7 +148,7 @@ func newVendorHouse(t *testing.T) *chatHouse {
 // until waits until ok says so, a file at a time.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 1000 {
+	for range 9000 {
 		if ok() {
 			return
 		}

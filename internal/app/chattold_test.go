@@ -67,7 +67,7 @@ func (s *screen) Post(_ context.Context, p channel.Post) error {
 // until waits for the post behind the nth that has a text, and returns it.
 func (s *screen) until(t *testing.T, after int, want string) (channel.Post, int) {
 	t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(3 * time.Minute)
 	for {
 		s.mu.Lock()
 		all, moved := s.all, s.moved

@@ -113,9 +113,9 @@ func (o *output) text() string {
 	return o.b.String()
 }
 
-// until waits for a text, for 20 seconds at most.
+// until waits for a text, for three minutes at most.
 func (o *output) until(want string) bool {
-	late := time.After(20 * time.Second)
+	late := time.After(3 * time.Minute)
 	for {
 		o.mu.Lock()
 		has, moved := strings.Contains(o.b.String(), want), o.moved

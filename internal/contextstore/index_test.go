@@ -149,7 +149,7 @@ func TestAnOlderIndexIsMadeAnewByOneAlone(t *testing.T) {
 	}
 	stays, err := database.Enter(t.Context(), base)
 	must(t, err)
-	soon, cancel := context.WithTimeout(t.Context(), 2*time.Second) // it comes as far as to wait for the other
+	soon, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it comes as far as to wait for the other
 	defer cancel()
 	var told error
 	if s, err := Open(soon, Options{BaseDir: base, Redact: asIs, OnIndexError: func(err error) { told = err }}); err == nil {

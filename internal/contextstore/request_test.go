@@ -444,7 +444,7 @@ func TestBothDatabasesDeletedWhileInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if _, err := s.Enqueue(ctx, Metadata{TaskKey: task.Key{ID: "2"}}); err != nil || ctx.Err() != nil {
 		t.Fatal(err, ctx.Err())

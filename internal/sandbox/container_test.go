@@ -80,7 +80,7 @@ func TestContainer(t *testing.T) {
 			if err != nil || !exit.TimedOut {
 				t.Errorf("%+v, %v", exit, err)
 			}
-			ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			p, err := r.Start(ctx, Command{Script: "exec cat"})
 			if err != nil {

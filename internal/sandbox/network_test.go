@@ -96,7 +96,7 @@ func ask(t *testing.T, proxy, head string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(3 * time.Minute))
 	if _, err := io.WriteString(c, head); err != nil {
 		t.Fatal(err)
 	}

@@ -204,7 +204,7 @@ func TestReadOnlyCallsRunSideBySide(t *testing.T) {
 		select {
 		case <-both:
 			return tool.Result{Text: "seen"}, nil
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			return tool.Result{Text: "alone", IsError: true}, nil
 		}
 	}

@@ -329,7 +329,7 @@ func TestPatternsWithoutEnd(t *testing.T) {
 		defer stop()
 		w.box.cpu = time.Hour
 		began := time.Now()
-		if _, err := w.onTree().run(ctx, call{args: []string{"status"}}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 10*time.Second {
+		if _, err := w.onTree().run(ctx, call{args: []string{"status"}}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 2*time.Minute {
 			t.Error(err, time.Since(began))
 		}
 	})

@@ -82,7 +82,7 @@ func TestHostileConfiguration(t *testing.T) {
 			if c.head != "" {
 				write(t, filepath.Join(path, ".git/refs/heads/main"), c.head+"\n")
 			}
-			ctx, end := context.WithTimeout(t.Context(), 10*time.Second) // of one that waits at the pipe
+			ctx, end := context.WithTimeout(t.Context(), 2*time.Minute) // of one that waits at the pipe
 			defer end()
 			id, err := wholeWay(ctx, t, path)
 			if key(err) != c.key || c.key == "" && err != nil {
@@ -151,7 +151,7 @@ func TestEndedGit(t *testing.T) {
 		_, err := nowhere.git(ctx, "fetch")
 		ended <- err
 	}()
-	if err := held.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := held.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	for n := 0; n == 0; { // it has begun

@@ -403,7 +403,7 @@ func TestPipesThatGitReads(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(pipe), 0o700), unix.Mkfifo(pipe, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		if _, err := w.ChangedFiles(ctx); key(err) != "workspace.unreadable_dir" || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -127,7 +127,7 @@ func TestDeathFreesTheSlot(t *testing.T) {
 	coder.expect(t, "waiting")
 
 	s := slots(t, dir, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	got, inLine := make(chan *Slot, 1), make(chan int, 1)
 	go func() {

@@ -51,7 +51,7 @@ func TestEnvironmentOfAServer(t *testing.T) {
 // gone waits for the end of a process that is not a child.
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 		if err != nil || strings.Contains(string(b), ") Z ") {
 			return
