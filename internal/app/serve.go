@@ -41,6 +41,10 @@ type ServeOptions struct {
 	Quiet            bool
 	// Once looks at the forges once, works until nothing is left to do, and returns.
 	Once bool
+	// Event is a file with an event of a CI job: only the item that it is about is looked at, with Once.
+	Event string
+	// Ended is called with how each execution of a run on a forge ended, from any goroutine; nil for nobody.
+	Ended func(agent.Report)
 }
 
 // ServeStarted is what a daemon is when it begins to work.
@@ -57,6 +61,8 @@ const shutdownTime = 25 * time.Second
 type daemon struct {
 	*system
 	watches    []*dispatch.Watch
+	event      string             // file of the event that is worked on; "" for all that is watched
+	ended      func(agent.Report) // may be nil
 	sources    map[string]bool
 	shell      func(sandbox.Spec) (sandbox.Runner, error)
 	mailbox    *dispatch.Mailbox
@@ -99,8 +105,10 @@ func serve(ctx context.Context, env Env, opt ServeOptions, open opener, started 
 	}
 	defer release()
 	d.fillTexts()
-	if err := d.openChannels(ctx, open); err != nil {
-		return &ConfigError{err}
+	if d.event == "" {
+		if err := d.openChannels(ctx, open); err != nil {
+			return &ConfigError{err}
+		}
 	}
 	if d.inbox != nil {
 		defer d.inbox.Close()
@@ -129,7 +137,7 @@ func serve(ctx context.Context, env Env, opt ServeOptions, open opener, started 
 func newDaemon(env Env, opt ServeOptions) *daemon {
 	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
 		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
-	return &daemon{system: s, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{}, stats: &dispatch.Stats{}}
+	return &daemon{system: s, event: opt.Event, ended: opt.Ended, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{}, stats: &dispatch.Stats{}}
 }
 
 // prepareDaemon makes everything that the daemon is made of, or says which
@@ -185,6 +193,9 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 func (d *daemon) openWatches(ctx context.Context) error {
 	if err := d.openHosts(ctx); err != nil {
 		return err
+	}
+	if d.event != "" {
+		return d.watchEvent()
 	}
 	chats := len(d.cfg.Chat.Repositories) > 0
 	chats = chats || len(kinds(d.cfg)) > 0
@@ -272,6 +283,10 @@ func (d *daemon) started(at string) ServeStarted {
 		}
 		st.Patterns = append(st.Patterns, watch.Patterns...)
 	}
+	if d.event != "" {
+		st.Patterns[0] += d.watches[0].Only.Number()
+		return st
+	}
 	if all := d.cfg.Chat.Repositories; len(all) > 0 {
 		st.Sources = append(st.Sources, "chat")
 		for _, r := range all {
@@ -314,6 +329,9 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 	a := theirs.agent(client, &spec, c.Metadata().TaskKey, d.shell)
 	a.Dialogue.Signals = d.mailbox.Take
 	report, err := a.Execute(ctx, c)
+	if d.ended != nil && err == nil {
+		d.ended(report)
+	}
 	if err == nil && report.Outcome.Status.Final() {
 		// What somebody waits for goes out first; what fails of it, the deliverer tries again.
 		if d.deliverer.Outbox.Deliver(ctx, report.UUID) != nil {
@@ -359,7 +377,11 @@ func (d *daemon) once(ctx context.Context) error {
 	if err := d.monitor.Look(ctx); err != nil {
 		return err
 	}
-	all := d.intake.PollAll(ctx)
+	look := d.intake.PollAll
+	if d.event != "" {
+		look = func(ctx context.Context) error { return d.intake.Look(ctx, d.watches[0]) }
+	}
+	all := look(ctx)
 	working, stop := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() { d.pool.Run(working) })

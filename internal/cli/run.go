@@ -24,6 +24,7 @@ type runCmd struct {
 	Repo             string `placeholder:"PATH" help:"${repo_help}"`
 	Issue            string `placeholder:"ISSUE.md" xor:"what" help:"${issue_help}"`
 	Message          string `placeholder:"TEXT" xor:"what" help:"${message_help}"`
+	Event            string `placeholder:"FILE" xor:"what" help:"${event_help}"`
 	Resume           string `placeholder:"UUID" help:"${resume_help}"`
 	Role             string `placeholder:"ROLE" help:"${role_help}"`
 	Model            string `placeholder:"PROVIDER/MODEL" help:"${model_help}"`
@@ -42,6 +43,9 @@ type runCmd struct {
 // Run carries an issue to its end.
 func (r runCmd) Run(c *console) error {
 	switch {
+	case r.Event != "" && (r.Repo != "" || r.Resume != "" || len(r.Image) > 0 || r.Record != "" || r.AllowDirty):
+		return usage(i18n.E("cli.event_alone"))
+	case r.Event != "": // what else is needed lies at the forge
 	case r.Resume != "" && (r.Repo != "" || r.Issue != "" || r.Message != ""):
 		return usage(i18n.E("cli.resume_alone"))
 	case r.Resume != "" && len(r.Image) > 0:
@@ -53,8 +57,23 @@ func (r runCmd) Run(c *console) error {
 	case r.Model != "" && r.Role != "":
 		return usage(i18n.E("app.role_and_model"))
 	}
+	if r.Event != "" {
+		return r.event(c)
+	}
 	return c.run(app.RunOptions{Repo: r.Repo, Issue: r.Issue, Message: r.Message, Images: r.Image, Resume: r.Resume, BaseDir: r.BaseDir, Config: r.Config,
 		Role: r.Role, Model: r.Model, LocalOnly: r.LocalOnly, Script: r.Script, Record: r.Record, AllowUnsandboxed: r.AllowUnsandboxed, AllowDirty: r.AllowDirty, Quiet: r.Quiet}, runHooks{stats: r.Stats})
+}
+
+// event works on the item that an event of a CI job is about, and ends as its run did.
+func (r runCmd) event(c *console) error {
+	var last atomic.Pointer[agent.Report]
+	err := c.served(app.ServeOptions{BaseDir: r.BaseDir, Config: r.Config, Role: r.Role, Model: r.Model, Script: r.Script, LocalOnly: r.LocalOnly,
+		AllowUnsandboxed: r.AllowUnsandboxed, Quiet: r.Quiet, Once: true, Event: r.Event, Ended: func(report agent.Report) { last.Store(&report) }})
+	report := last.Load()
+	if err != nil || report == nil {
+		return err
+	}
+	return c.told(*report, app.RunOptions{BaseDir: r.BaseDir, Config: r.Config}, runHooks{})
 }
 
 // runHooks are what a verb does around a run.

@@ -42,14 +42,19 @@ func (r serveCmd) Run(c *console) error {
 	case r.Model != "" && r.Role != "":
 		return usage(i18n.E("app.role_and_model"))
 	}
+	return c.served(app.ServeOptions{BaseDir: r.BaseDir, Config: r.Config, Role: r.Role, Model: r.Model, Script: r.Script,
+		LocalOnly: r.LocalOnly, AllowUnsandboxed: r.AllowUnsandboxed, Quiet: r.Quiet, Once: r.Once})
+}
+
+// served takes work until there is none, or until it is told to end.
+func (c *console) served(opt app.ServeOptions) error {
 	ctx, done := c.ended()
 	defer done()
 	env, err := c.env(c.say)
 	if err != nil {
 		return err
 	}
-	err = app.Serve(ctx, env, app.ServeOptions{BaseDir: r.BaseDir, Config: r.Config, Role: r.Role, Model: r.Model, Script: r.Script,
-		LocalOnly: r.LocalOnly, AllowUnsandboxed: r.AllowUnsandboxed, Quiet: r.Quiet, Once: r.Once}, func(s app.ServeStarted) {
+	err = app.Serve(ctx, env, opt, func(s app.ServeStarted) {
 		c.say("cli.serving", strings.Join(s.Patterns, ", "), strings.Join(s.Sources, ", "))
 		if s.Listen != "" {
 			c.say("cli.serving_at", s.Listen)
@@ -64,7 +69,7 @@ func (r serveCmd) Run(c *console) error {
 	}
 	switch {
 	case err != nil:
-	case r.Once && ctx.Err() == nil:
+	case opt.Once && ctx.Err() == nil:
 		c.say("cli.served_once")
 	default:
 		c.say("cli.served")

@@ -138,6 +138,26 @@ func (i *Intake) visit(ctx context.Context, w *Watch, c Call, again bool) error 
 	return nil // the next look at all finds it, once somebody has mended that
 }
 
+// Look looks once at Only of a watch, at what was said there and whether it asks for work, and
+// returns what keeps it from being looked at.
+func (i *Intake) Look(ctx context.Context, w *Watch) error {
+	repos, err := w.repositories(ctx, i.Now(), i.Log)
+	if err != nil {
+		return err
+	}
+	live, err := i.live(ctx, w)
+	if err != nil {
+		return err
+	}
+	for _, r := range repos {
+		if err := i.repository(ctx, w, r.Repo, w.unsure(live[lower(r.Repo)], true), true); err != nil {
+			return err
+		}
+	}
+	i.label(ctx, w, repos)
+	return nil
+}
+
 // find is a repository as it is watched. One that may be new is looked for.
 func (w *Watch) find(ctx context.Context, name forge.Repo, i *Intake) (r forge.Repo, watched bool, err error) {
 	for range 2 {

@@ -22,6 +22,8 @@ const commentsMark = "comments"
 const (
 	// firstLook is how far before the first look at a repository comments are read.
 	firstLook = 10 * time.Minute
+	// firstEvent is the same where an event of an item led there: its job may have waited.
+	firstEvent = time.Hour
 	// overlap is how far the mark trails behind the forge's clock. A forge has
 	// several lists, read one after the other, and may show what was said a
 	// moment late: what one list did not show yet is older than what the next
@@ -107,13 +109,20 @@ func (i *Intake) clock(w *Watch) time.Time {
 // that a kill repeats and loses nothing; each step can be done again.
 func (i *Intake) comments(ctx context.Context, w *Watch, r forge.Repo) error {
 	scope := w.Host.Source() + "/" + lower(r).String()
+	if w.Only.ID != "" { // what is said elsewhere is not read
+		scope += w.Only.Number()
+	}
 	mark, err := i.Store.Mark(ctx, scope, commentsMark)
 	if err != nil {
 		return err
 	}
 	at := i.clock(w) // before the first list is read
 	now, ok := parseBookmark(mark)
-	if !ok {
+	switch {
+	case ok:
+	case w.Only.ID != "":
+		now.until = at.Add(-firstEvent).Truncate(time.Second)
+	default:
 		// What was said before the first look is read with the item itself.
 		return i.Store.SetMark(ctx, scope, commentsMark, bookmark{until: at.Add(-firstLook).Truncate(time.Second)}.String())
 	}
@@ -147,7 +156,7 @@ func (i *Intake) handleAll(ctx context.Context, w *Watch, r forge.Repo, said []f
 	var t trouble
 	behind := map[string]bool{} // items
 	for _, c := range said {
-		if now.has(c) || behind[c.ItemType+c.Item] {
+		if now.has(c) || behind[c.ItemType+c.Item] || w.passes(c.ItemType, c.Item) {
 			continue
 		}
 		err := i.handle(ctx, w, r, c)

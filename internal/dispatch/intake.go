@@ -281,7 +281,7 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 		return err
 	}
 	for _, it := range items {
-		if w.failing.waits(it.Key.String(), i.Now()) {
+		if w.failing.waits(it.Key.String(), i.Now()) || w.passes(it.Key.Type, it.Key.ID) {
 			continue
 		}
 		err := i.asked(ctx, w, it)

@@ -30,6 +30,9 @@ type Watch struct {
 	Config      contextstore.MetadataConfig
 	// Settings is Config of the runs of one user; nil for Config.
 	Settings func(ctx context.Context, login string) contextstore.MetadataConfig
+	// Only is the one item that is looked at; its Type is "" where the number tells. The zero
+	// Key is for all.
+	Only task.Key
 	// StayPaused forgets what a paused run waits for to go on by itself; may be nil.
 	StayPaused func(ctx context.Context, uuid string) error
 
@@ -52,6 +55,11 @@ type Watch struct {
 
 	queued     map[string]bool // queued runs whose items are looked at this time
 	lastQueued string          // the last of them that was looked at
+}
+
+// passes reports whether an item is not looked at.
+func (w *Watch) passes(typ, number string) bool {
+	return w.Only.ID != "" && (number != w.Only.ID || typ != "" && w.Only.Type != "" && typ != w.Only.Type)
 }
 
 const (

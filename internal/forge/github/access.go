@@ -42,8 +42,9 @@ func clientOf(a address, l *rest.Line) (*github.Client, error) {
 
 // tokenAccess is a person's token.
 type tokenAccess struct {
-	token *rest.Token
-	c     *github.Client
+	token   *rest.Token
+	c       *github.Client
+	graphql string // address
 }
 
 func newTokenAccess(at address, w *rest.Wire, token string, fresh func() []byte) (a *tokenAccess, err error) {
@@ -51,7 +52,7 @@ func newTokenAccess(at address, w *rest.Wire, token string, fresh func() []byte)
 	if !ok {
 		return nil, i18n.E("github.bad_token")
 	}
-	a = &tokenAccess{token: t}
+	a = &tokenAccess{token: t, graphql: at.graphql}
 	a.c, err = clientOf(at, w.Line(rest.Bearer{Token: t.Now, Next: w.Base}, "token"))
 	return a, err
 }
@@ -64,10 +65,25 @@ func (a *tokenAccess) password(context.Context, forge.Repo) (string, error) {
 	return a.token.Now(), nil
 }
 
+// self asks in another way with a token of an App's installation, as each job of GitHub Actions has
+// one: who that is GraphQL alone tells.
 func (a *tokenAccess) self(ctx context.Context) (*github.User, error) {
 	var u github.User
-	_, err := asking(a.c, "", i18n.E("rest.do_self")).get(ctx, path("user"), nil, &u)
-	return &u, err
+	d := asking(a.c, "", i18n.E("rest.do_self"))
+	_, err := d.get(ctx, path("user"), nil, &u)
+	if !forge.Is(err, forge.Forbidden) {
+		return &u, err
+	}
+	var out struct {
+		Viewer struct {
+			Login      string
+			DatabaseID int64 `json:"databaseId"`
+		}
+	}
+	if d.graphql(ctx, a.graphql, "query { viewer { login databaseId } }", nil, "metadata=read", &out) != nil || out.Viewer.DatabaseID == 0 {
+		return nil, err
+	}
+	return &github.User{ID: &out.Viewer.DatabaseID, Login: &out.Viewer.Login, Type: github.Ptr("Bot")}, nil
 }
 
 // all asks in the way that shows private repositories too: what is ours, an

@@ -6,6 +6,7 @@ package hook
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
 )
 
 // Kind is what happened at an item.
@@ -89,6 +91,25 @@ func New(o Options) (*Receiver, error) {
 		return nil, errors.New("hook: Secret, Watched, Own, Keep, Now and Log are needed")
 	}
 	return &Receiver{opt: o, vendor: v, large: make(chan struct{}, 1)}, nil
+}
+
+// Read tells what the event in a file of a CI job is about: what a forge of a source also sends as
+// a delivery, but vouched for by whoever runs the job. Of the Delivery it fills Source, Repo, Item,
+// ItemType and By. An event that is about no issue and no pull request is an error.
+func Read(source string, body []byte) (Delivery, error) {
+	d := Delivery{Source: source}
+	v, ok := vendors()[source]
+	if !ok {
+		return d, fmt.Errorf("hook: no events of %q, expected one of %s", source, strings.Join(Sources(), ", "))
+	}
+	if !json.Valid(body) {
+		return d, i18n.E("hook.no_json")
+	}
+	err := v.read(body, &d)
+	if err == nil && d.Item == "" {
+		err = i18n.E("hook.no_item")
+	}
+	return d, err
 }
 
 // Path is where the forge of a source is to send its deliveries: "/webhooks/github".

@@ -5,13 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
 )
 
 // vendor is how the deliveries of one kind of forge look.
@@ -104,7 +104,7 @@ func secured(prove func(http.Header, string, time.Time) (*proof, error)) func(ht
 	}
 }
 
-var errNowhere = errors.New("it names no repository")
+var errNowhere = i18n.E("hook.no_repository")
 
 // readItem reads what GitHub and Gitea send of an issue or a pull request.
 func readItem(body []byte, d *Delivery) error {
@@ -150,9 +150,9 @@ func readGitLab(body []byte, d *Delivery) error {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return err
 	}
-	n, merge := cmp.Or(in.Issue.IID, in.MergeRequest.IID), in.Issue.IID == 0
-	if d.Kind == Changed {
-		n, merge = in.Attributes.IID, in.About == "merge_request"
+	n, merge := in.Attributes.IID, in.About == "merge_request"
+	if in.About == "note" {
+		n, merge = cmp.Or(in.Issue.IID, in.MergeRequest.IID), in.Issue.IID == 0
 	}
 	if d.ItemType = "issue"; merge {
 		d.ItemType = "merge_request"

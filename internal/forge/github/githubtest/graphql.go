@@ -28,6 +28,13 @@ func (c *call) graphql() *answer {
 	if err != nil {
 		return graphqlError("", "", fmt.Sprintf("Parse error: %v", err), nil)
 	}
+	if op.kind == "query" && op.field.name == "viewer" {
+		out, bad := op.field.render("User", object{"login": c.login(), "databaseId": c.me().id})
+		if bad != "" {
+			return graphqlError("undefinedField", "", bad, nil)
+		}
+		return ok(object{"data": object{op.field.key(): out}})
+	}
 	if op.kind == "query" && op.field.name == "repository" {
 		return c.query(op.field, in.Variables)
 	}

@@ -100,6 +100,23 @@ func (s *Server) Token(login string) string {
 	return secret
 }
 
+// InstallationToken is a token of an installation of an app, as each job of GitHub Actions has one
+// of the app github-actions.
+func (s *Server) InstallationToken(installation int64) string {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.installs {
+		if n.id == installation {
+			secret := fmt.Sprintf("ghs_%036d", s.id())
+			s.tokens[secret] = &token{user: n.app.bot, app: n.app, install: n, expires: s.now().Add(time.Hour)}
+			return secret
+		}
+	}
+	s.t.Fatalf("githubtest: no installation %d", installation)
+	return ""
+}
+
 // Scope makes a token a classic one whose scopes are shown: "repo, workflow". They do not limit it.
 func (s *Server) Scope(secret, scopes string) {
 	s.mu.Lock()
