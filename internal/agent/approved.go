@@ -54,5 +54,5 @@ func (r *run) requestApproval(ctx context.Context, job approval.Job) (*contextst
 	if err != nil {
 		return nil, err
 	}
-	return r.out.Question(ctx, job.Job+"-"+job.Short(), r.Lang.T("agent.asks_approval")+"\n\n"+approval.Markdown(r.Lang, a))
+	return r.out.Question(ctx, job.Job+"-"+job.Short(), r.Lang.T("agent.asks_approval")+"\n\n"+approval.Markdown(r.Lang, a, "/approve", "/deny"))
 }

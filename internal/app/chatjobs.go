@@ -524,7 +524,7 @@ func (t *talks) postAs(ctx context.Context, session string, j approval.Job, kind
 	a, err := t.approvals.Request(t.lang, j)
 	if err == nil {
 		if text == "" {
-			text = approval.Markdown(t.lang, a)
+			text = approval.Markdown(t.lang, a, "/approve", "/deny")
 		}
 		err = t.engine.Post(ctx, channel.Post{SessionID: session, Key: key, Kind: kind, Text: text, Job: j.Job, Approval: &a})
 	}

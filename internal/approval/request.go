@@ -137,8 +137,8 @@ func costText(l i18n.Lang, c Cost) string {
 }
 
 // Markdown is the request as a text, for members of channel without a form of their own
-// and for the command line.
-func Markdown(l i18n.Lang, a channel.Approval) string {
+// and for the command line; grant and deny are the commands that decide there.
+func Markdown(l i18n.Lang, a channel.Approval, grant, deny string) string {
 	var b strings.Builder
 	for _, r := range a.Rows(l, func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }) {
 		text := r.Text
@@ -155,7 +155,7 @@ func Markdown(l i18n.Lang, a channel.Approval) string {
 		b.WriteString(text + "\n")
 	}
 	if a.Status == string(Pending) {
-		b.WriteString("/approve " + a.Job + " " + a.Hash + "\n/deny " + a.Job + " " + a.Hash + "\n")
+		b.WriteString(grant + " " + a.Job + " " + a.Hash + "\n" + deny + " " + a.Job + " " + a.Hash + "\n")
 	}
 	return b.String()
 }

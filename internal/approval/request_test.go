@@ -66,7 +66,7 @@ third
 	} {
 		a, err := h.Request(l, job)
 		must(t, err)
-		got := strings.ReplaceAll(strings.ReplaceAll(Markdown(l, a), job.Job, "JOB"), a.Hash, "HASH")
+		got := strings.ReplaceAll(strings.ReplaceAll(Markdown(l, a, "/approve", "/deny"), job.Job, "JOB"), a.Hash, "HASH")
 		if got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", l, got, want)
 		}
@@ -85,7 +85,7 @@ func TestRequestEnds(t *testing.T) {
 				t.Errorf("%+v: %t %s", p, can, why)
 			}
 		}
-		text := Markdown(l, channel.Approval{Title: "x", Job: "j", Hash: "h", Status: string(Granted), Reversible: true, Why: "w"})
+		text := Markdown(l, channel.Approval{Title: "x", Job: "j", Hash: "h", Status: string(Granted), Reversible: true, Why: "w"}, "", "")
 		if strings.Contains(text, "/approve") || strings.Contains(text, "approval.") {
 			t.Errorf("%s", text)
 		}

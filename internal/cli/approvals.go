@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,7 +85,7 @@ func (l approvalsListCmd) Run(c *console) error {
 			for i, r := range job.Risks {
 				kinds[i] = string(r.Kind)
 			}
-			c.say("cli.approval_line", job.Job, job.Short(), redact.Printable(job.Title), len(job.Files), strings.Join(kinds, ","), when(job.State.Expires))
+			c.say("cli.approval_line", job.Job, job.Short(), redact.Printable(job.Title), len(job.Files), cmp.Or(strings.Join(kinds, ","), "-"), when(job.State.Expires))
 		}
 		c.say("cli.approval_show")
 		return nil
@@ -130,7 +131,7 @@ func (s approvalsShowCmd) Run(c *console) error {
 			return c.json(shownApproval{Proposal: job.Proposal, Hash: job.Short(), State: job.State, Application: &end, Diff: request.Diff})
 		}
 		st := job.State
-		text := approval.Markdown(c.lang, request) + "\n" + c.lang.T("cli.approval_state", c.lang.T("approval.status_"+string(st.Status)), st.Approver, st.Reason) + "\n"
+		text := approval.Markdown(c.lang, request, "tori approvals grant", "tori approvals deny") + "\n" + c.lang.T("cli.approval_state", c.lang.T("approval.status_"+string(st.Status)), st.Approver, st.Reason) + "\n"
 		if end.Begun || st.Status.Approved() {
 			text += end.Outcome(c.lang) + "\n"
 		}
@@ -177,7 +178,7 @@ func (c *console) decide(ctx context.Context, a *app.Approvals, d approval.Decis
 	var other *approval.OtherHashError
 	if errors.As(err, &other) {
 		if request, rerr := a.Request(c.lang, other.Job); rerr == nil {
-			_, _ = fmt.Fprintln(c.err, approval.Markdown(c.lang, request))
+			_, _ = fmt.Fprintln(c.err, approval.Markdown(c.lang, request, "tori approvals grant", "tori approvals deny"))
 		}
 	}
 	if err != nil {

@@ -135,7 +135,7 @@ const (
 //
 // A wish that the model is sure of from 0.8 on is followed, from MinConfidence
 // on with a warning; from ConfirmFrom on people are asked, below that nothing is
-// done. A spent limit leads to the next higher level. The same wish (target
+// done. A wish to ask people is followed however unsure the model is. A spent limit leads to the next higher level. The same wish (target
 // phase and type) more often than SameTrigger without progress is a loop: each
 // time more, it is met one level higher; retries count as a loop only beyond
 // their own limit.
@@ -149,7 +149,7 @@ func Decide(d ReplanDecision, action string, used Counts, l ReplanLimits) Replan
 	case !r.Needed:
 	case !known:
 		v.over("unknown_type")
-	case doubtful && (v.Confidence < l.ConfirmFrom || !l.ConfirmLow):
+	case doubtful && r.Type != TypeClarification && (v.Confidence < l.ConfirmFrom || !l.ConfirmLow):
 		v.over("low_confidence")
 	case r.Type == TypeClarification && len(r.Questions) == 0:
 		v.over("no_question")

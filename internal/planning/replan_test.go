@@ -73,6 +73,7 @@ func TestDecide(t *testing.T) {
 		"a person said yes":      {r: sureOf(0.4).Confirmed(), used: spent, want: "partial_replan 2"},
 
 		"question":                     {r: asking(TypeClarification, "which?"), want: "ask 0"},
+		"an unsure question":           {r: Replan{Needed: true, Type: TypeClarification, Questions: []string{"which?"}}, want: "ask 0"},
 		"a question of nothing":        {r: asking(TypeClarification), want: "nothing 0 no_question"},
 		"no questions left":            {r: asking(TypeClarification, "which?"), used: spent, want: "assume 0 clarifications_spent"},
 		"nothing left":                 {r: asking(TypeClarification, "which?"), used: Counts{Clarifications: 2, Total: 10}, want: "stop 0 clarifications_spent, total_spent"},
