@@ -175,7 +175,7 @@ func (s *Service) post(ctx context.Context, uuid, key, text string) (string, err
 				return "", err
 			}
 			break
-		} else if kind == EffectPull && came != "" {
+		} else if kind == EffectPull && came != "" && !item.Proposed() {
 			shown, folded, folds := strings.Cut(text, "\n<details>") // a line that only ours begin
 			text = shown + "\n" + s.Lang.T("agent.comment_"+task.TypeProposed(item.Source), came) + "\n"
 			if folds {
