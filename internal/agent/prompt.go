@@ -157,11 +157,11 @@ const maxFilesNamed = 50
 func pullText(m assignment, most int) string {
 	var b strings.Builder
 	p, ci := m.pull, m.ci
-	this := strings.ReplaceAll(m.kind, "_", " ")
+	this := "this " + strings.ReplaceAll(m.kind, "_", " ")
 	if m.issue {
-		this += " that was opened for the issue"
+		this = "the " + strings.ReplaceAll(m.kind, "_", " ") + " that was opened for the issue"
 	}
-	fmt.Fprintf(&b, "You work on the branch of this %s, %s, which is to be merged into %s. What you change is added to it as one commit.\n", this, p.Head.Name, p.Base.Name)
+	fmt.Fprintf(&b, "You work on the branch of %s, %s, which is to be merged into %s. What you change is added to it as one commit.\n", this, p.Head.Name, p.Base.Name)
 	if m.draft != "" {
 		b.WriteString("It says of itself:\n" + llm.Tagged(m.kind, progress.Head(strings.TrimSpace(m.draft), most)) + "\n")
 	}

@@ -6,9 +6,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
-	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
-	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
 
@@ -47,15 +45,6 @@ func (r *run) leaveWork(ctx context.Context) (err error) {
 		err = context.Cause(ctx) // whoever stops it now wants no draft
 	}
 	return err
-}
-
-// leftComment is the comment on an issue whose work goes on as the task of its draft.
-func (r *run) leftComment(l i18n.Lang) string {
-	text := l.T("agent.comment_left", l.T("agent.left_"+task.TypeProposed(r.ledger.Metadata().TaskKey.Source)))
-	if n := r.out.LeftTo(); n != "" {
-		text += " " + n
-	}
-	return text + "\n\n" + l.T("agent.comment_run", r.ledger.UUID(), contextstore.Short(r.ledger.UUID())) + "\n"
 }
 
 // follow merges what others pushed to the branch with the work up to a commit, and has the

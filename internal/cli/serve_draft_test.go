@@ -2,13 +2,16 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk/disktest"
+	"toritsugi/internal/forge/github/githubtest"
+	"toritsugi/internal/task"
 )
 
 const draftFirst = "issue_to_mr: {enabled: true}\n"
@@ -82,5 +85,143 @@ func lifeByTheDraft(t *testing.T, w *town, h home, l wording, comes func(*town) 
 		}
 	}
 	w.sound()
-	_ = contextstore.Short
+}
+
+// The same life while the process is killed again and again: one draft, one branch, one comment
+// that shows the progress.
+func TestALifeByTheDraftKilledAtRandom(t *testing.T) {
+	skipShort(t, "it is served and killed")
+	t.Parallel()
+	killedAtRandom(t, draftFirst, []string{"github", "gitlab", "gitea"}, lifeByTheDraft)
+}
+
+// draftOf is the draft that was opened for an issue.
+func (w *town) draftOf(d *daemon, n int) (p githubtest.Issue) {
+	w.t.Helper()
+	w.until(d, fmt.Sprintf("#%d has a draft", n), func() bool {
+		for _, p = range w.repo.Pulls() {
+			if strings.HasPrefix(p.Body, fmt.Sprintf("Closes #%d\n", n)) {
+				return true
+			}
+		}
+		return false
+	})
+	return p
+}
+
+// What people do at the issue or at its draft while the work goes on there, each with an issue of
+// its own.
+func TestPeopleAndTheDraft(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
+	t.Parallel()
+	w, d, release := people(t, draftFirst)
+	var issues, drafts []int
+	for _, title := range []string{"close the issue", "close the draft", "merge", "unlabel the issue", "unassign", "stop", "say"} {
+		n := w.repo.OpenIssue("hanako", title, "It says 41.")
+		if title == "unassign" {
+			w.repo.Assign(n, "tori-bot", "hanako")
+		} else {
+			w.repo.Label(n, "coding agent", "hanako")
+		}
+		issues = append(issues, n)
+	}
+	for _, n := range issues {
+		p := w.draftOf(d, n).Number
+		drafts = append(drafts, p)
+		w.thinks(d, p)
+		w.until(d, "the issue shows it", func() bool { return w.labels(n) == "coding agent processing" })
+	}
+	w.later(time.Second)
+	w.repo.Close(issues[0], "hanako")
+	w.repo.Close(drafts[1], "hanako")
+	w.repo.SetDraft(drafts[2], false, "hanako")
+	w.repo.Merge(drafts[2], "hanako")
+	w.repo.Unlabel(issues[3], "coding agent processing", "hanako")
+	w.repo.Unassign(issues[4], "tori-bot", "hanako")
+	w.repo.Comment(issues[5], "hanako", "/stop")
+	w.repo.Comment(issues[6], "hanako", "Mind the line end.")
+	w.repo.Comment(drafts[6], "hanako", "And the tests.")
+	for i, says := range []string{"whoever closed the issue", "whoever closed it", "whoever merged it", "whoever took the label away", "whoever took the assignment away", "on request of "} {
+		n, p := issues[i], drafts[i]
+		w.until(d, "it is stopped: "+says, func() bool { return w.labels(n) == "coding agent stopped" && w.labels(p) == "coding agent stopped" })
+		w.until(d, "that is said: "+says, func() bool {
+			_, ours := w.shown(p)
+			return len(ours) == 1 && strings.Contains(ours[0], "Stopped") && strings.Contains(ours[0], says)
+		})
+	}
+	// Asked for again, the work goes on in the draft that is open, and begins anew where it was closed.
+	w.later(time.Minute)
+	w.repo.Comment(issues[5], "hanako", "/retry")
+	w.repo.Label(issues[1], "coding agent", "hanako")
+	again := 0
+	w.until(d, "a new draft", func() bool {
+		for _, p := range w.repo.Pulls() {
+			if strings.HasPrefix(p.Body, fmt.Sprintf("Closes #%d\n", issues[1])) && p.Number != drafts[1] {
+				again = p.Number
+				return true
+			}
+		}
+		return false
+	})
+	release()
+	for _, n := range []int{issues[1], again, issues[5], drafts[5], issues[6], drafts[6]} {
+		w.until(d, fmt.Sprintf("#%d is done", n), func() bool { return w.labels(n) == "coding agent done" })
+	}
+	w.end(d)
+	if all := w.repo.Pulls(); len(all) != len(drafts)+1 || len(w.repo.Branches()) != len(drafts)+2 {
+		t.Errorf("%d pull requests, branches %v", len(all), w.repo.Branches())
+	}
+	for _, said := range []string{"Mind the line end.", "And the tests."} {
+		if strings.Count(w.conversations(), said) != 1 {
+			t.Errorf("%q was not told once\n%s", said, d.out)
+		}
+	}
+	for _, p := range drafts[5:] {
+		if text, _ := w.repo.File(w.repo.Issue(p).Pull.Head, "answer.txt"); text != "42" || w.of(p).Status() != task.Completed {
+			t.Errorf("#%d: %q, %s", p, text, w.of(p).Status())
+		}
+	}
+	if _, ours := w.shown(issues[5]); len(ours) != 2 || !strings.Contains(ours[1], fmt.Sprintf("goes on in the draft #%d", drafts[5])) {
+		t.Errorf("%q", ours)
+	}
+	for n, from := range map[int]string{again: "close the draft", drafts[5]: "stop"} { // what was stopped is known to who goes on
+		if !strings.Contains(w.of(n).Metadata.Title, from) || !w.inherits(n) {
+			t.Errorf("#%d inherits nothing\n%s", n, d.out)
+		}
+	}
+	w.sound()
+}
+
+// inherits reports whether the newest run of an item has a past.
+func (w *town) inherits(n int) bool {
+	_, err := os.Stat(filepath.Join(w.of(n).Dir, "inherited.json"))
+	return err == nil
+}
+
+// Where a rule refuses the branch for good nothing is worked on, and the issue shows that; the
+// next one who asks has it begun anew.
+func TestADraftIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, draftFirst)
+	hooks := t.TempDir()
+	hook := filepath.Join(hooks, "pre-receive")
+	disktest.Program(t, hook, "#!/bin/sh\necho 'error: GH013: protected' >&2\nexit 1\n")
+	if out, err := w.repo.Git("config", "core.hooksPath", hooks); err != nil {
+		t.Fatal(out, err)
+	}
+	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	w.repo.Label(n, "coding agent", "hanako")
+	log := w.once()
+	labels, ours := w.shown(n)
+	if labels != "coding agent failed" || len(ours) != 1 || !strings.HasPrefix(ours[0], "⚠️ The branch could not be handed over") || strings.Contains(ours[0], "goes on") || len(w.runs()) != 1 {
+		t.Fatalf("labels %q, %q\n%s", labels, ours, log)
+	}
+	if err := os.Remove(hook); err != nil {
+		t.Fatal(err)
+	}
+	w.later(time.Minute)
+	w.repo.Comment(n, "hanako", "/retry")
+	if log = w.once(); w.labels(n) != "coding agent done" || len(w.repo.Pulls()) != 1 || len(w.runs()) != 3 {
+		t.Errorf("labels %q, %d pull requests, %d runs\n%s", w.labels(n), len(w.repo.Pulls()), len(w.runs()), log)
+	}
 }

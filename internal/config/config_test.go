@@ -367,7 +367,7 @@ func TestEveryKey(t *testing.T) {
 		GitLab:     GitLab{"https://lab.example.com/git", "tok-of-lab", "u.txt", "/etc/l.pem", Watching{[]string{"g/sub/b", "g/*"}, "secret-of-lab-hooks", "i.txt", "m1", "m2", "m3", "m4", "m5", "m6", "m7", false, false, "triage", "omit", false, 8}},
 		Gitea:      Gitea{"https://tea.example.com", "tok-of-tea", "v.txt", "/etc/t.pem", Watching{[]string{"e/f"}, "secret-of-tea-hooks", "j.txt", "n1", "n2", "n3", "n4", "n5", "n6", "n7", false, false, "maintain", "omit", false, 7}},
 		Folder:     Folder{"/issues", "/src", "l8"},
-		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
+		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"}, IssueToMR: IssueToMR{true},
 		Monitor: Monitor{3, Alerts{1.5, 2.5, 3.5, 4, 5.5, 0.25, 6, 7, 8.5, 9, 10.5, 0.5}, AlertNotify{"https://hooks.example/services/key-of-hook",
 			Mail{[]string{"ops@example.com"}, "tori@example.com", "", "mail.example.com", 465, "tls", "tori", "password-of-mail"}}},
 		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}, "https://bot.example/tori"}, Planning: planningFull(),

@@ -46,14 +46,6 @@ func (r *Run) LeaveWork(ctx context.Context) (commit string, err error) {
 	return commit, r.Propose(ctx, commit, "", r.Lang.T("delivery.opened", r.key().Number()), false)
 }
 
-// LeftTo names the draft that the work is left to, "" where it has no number yet.
-func (r *Run) LeftTo() string {
-	if r.onward == nil || r.onward.Draft == "" {
-		return ""
-	}
-	return task.Key{Type: task.TypeProposed(r.key().Source), ID: r.onward.Draft}.Number()
-}
-
 // Onward is the task that the run of an issue left its work to, as far as that is delivered; ok
 // is false where it did not.
 func Onward(ctx context.Context, store *contextstore.Store, v contextstore.View) (k task.Key, ok bool, err error) {

@@ -183,6 +183,11 @@ func (s *Service) post(ctx context.Context, uuid, key, text string) (string, err
 			}
 		}
 	}
+	if draft, left, err := Onward(ctx, s.Store, v); err != nil {
+		return "", err
+	} else if left {
+		text = s.Lang.T("agent.comment_left", draft.Number()) + "\n\n" + text
+	}
 	c, err := h.Post(ctx, item, uuid, text)
 	return c.URL, err
 }
