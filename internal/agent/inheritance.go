@@ -52,7 +52,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	}
 	kin, err := r.out.Kin(ctx)
 	if err != nil {
-		return nil, err
+		r.log.Warn("Not all drafts of the issue are known: its runs there are passed over", "error", err)
 	}
 	keys := append([]task.Key{r.ledger.Metadata().TaskKey}, kin...)
 	if r.Inheritance.FollowLinks {
