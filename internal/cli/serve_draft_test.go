@@ -92,7 +92,7 @@ func lifeByTheDraft(t *testing.T, w *town, h home, l wording, comes func(*town) 
 func TestALifeByTheDraftKilledAtRandom(t *testing.T) {
 	skipShort(t, "it is served and killed")
 	t.Parallel()
-	killedAtRandom(t, draftFirst, []string{"github", "gitlab", "gitea"}, lifeByTheDraft)
+	killedAtRandom(t, 2, draftFirst, []string{"github", "gitlab", "gitea"}, lifeByTheDraft)
 }
 
 // draftOf is the draft that was opened for an issue.

@@ -257,15 +257,15 @@ func TestOneForgeIsDown(t *testing.T) {
 func TestAWholeLifeKilledAtRandom(t *testing.T) {
 	skipShort(t, "it is served and killed")
 	t.Parallel()
-	killedAtRandom(t, "", []string{"gitlab", "gitea"}, func(t *testing.T, w *town, h home, l wording, comes func(*town) string) {
+	killedAtRandom(t, 4, "", []string{"gitlab", "gitea"}, func(t *testing.T, w *town, h home, l wording, comes func(*town) string) {
 		wholeLife(t, w, h, l, func(string, func() bool) string { return comes(w) })
 	})
 }
 
-// killedAtRandom leads lives at forges while the process is killed at random.
-func killedAtRandom(t *testing.T, settings string, sources []string, life func(*testing.T, *town, home, wording, func(*town) string)) {
+// killedAtRandom leads so many lives at each forge while the process is killed at random.
+func killedAtRandom(t *testing.T, lives int, settings string, sources []string, life func(*testing.T, *town, home, wording, func(*town) string)) {
 	t.Helper()
-	lives, seed := 4, uint64(time.Now().UnixNano())
+	seed := uint64(time.Now().UnixNano())
 	if os.Getenv("TORI_SOAK") != "" {
 		lives = 50
 	}
