@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/forge/github/githubtest"
 	"toritsugi/internal/task"
@@ -192,10 +194,12 @@ func TestPeopleAndTheDraft(t *testing.T) {
 	w.sound()
 }
 
-// inherits reports whether the newest run of an item has a past.
+// inherits reports whether the newest run of an item takes over from one that a model worked on.
 func (w *town) inherits(n int) bool {
-	_, err := os.Stat(filepath.Join(w.of(n).Dir, "inherited.json"))
-	return err == nil
+	raw, _ := os.ReadFile(filepath.Join(w.of(n).Dir, "inherited.json"))
+	return slices.ContainsFunc(w.runs(), func(v contextstore.View) bool {
+		return v.State.LLMCallCount > 0 && bytes.Contains(raw, []byte(`{"uuid":"`+v.Metadata.UUID+`"`))
+	})
 }
 
 // Where a rule refuses the branch for good nothing is worked on, and the issue shows that; the

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,5 +130,53 @@ func TestAnIssueFollowsItsDraft(t *testing.T) {
 	}
 	if o, err := order.Parse(v.Metadata); err != nil || o.For == nil || o.For.Issue != m.TaskKey || o.For.Run != "" {
 		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// The run on a draft stops where somebody closes the issue, and where they said /stop there
+// before there was this run.
+func TestTheIssueStopsTheRunOnItsDraft(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		closed, marked bool
+		says           string
+	}{"closed": {true, false, "whoever closed the issue"}, "stopped before": {false, true, "whoever said `/stop` on the issue"}, "neither": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t, t.TempDir())
+			id, e := left(t, s)
+			if _, err := draftHandler(s)(t.Context(), id, e); err != nil {
+				t.Fatal(err)
+			}
+			m, err := s.Metadata(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			draft := m.TaskKey
+			draft.Type, draft.ID = task.TypePull, "7"
+			on, _, err := s.Latest(t.Context(), draft)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := &Intake{Store: s, Lang: i18n.English, Log: slog.New(slog.DiscardHandler), Now: time.Now, Wake: func() {}, Stats: &Stats{}}
+			if c.marked {
+				if err := i.stopBefore(t.Context(), m.TaskKey, forge.Comment{Edited: time.Now()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h := &hub{items: map[string]forge.Item{"7": {Key: draft, Open: true, Pull: &forge.Pull{}}, "1": {Key: m.TaskKey, Open: !c.closed}}}
+			w := &Watch{Host: &delivery.Host{Tracker: h}, StopRemoved: true}
+			if err := i.stopUnwanted(t.Context(), w, contextstore.RowOf(on.Metadata, on.State)); err != nil {
+				t.Fatal(err)
+			}
+			v, err := s.View(on.Metadata.UUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stopped := v.Status() == task.Stopped && v.State.Error != nil && strings.Contains(*v.State.Error, c.says)
+			if stopped != (c.closed || c.marked) || !stopped && v.Status() != task.Queued {
+				t.Errorf("%s, %v", v.Status(), v.State.Error)
+			}
+		})
 	}
 }
