@@ -50,6 +50,12 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 func (r *run) work(ctx context.Context) error {
 	defer r.close()
 	telemetry.Phase(ctx, phasePrepare, 0)
+	if err := r.openWorkspace(ctx); err != nil {
+		return err
+	}
+	if r.DraftFirst && r.out.LeavesWork() && r.ledger.LastSeq() == 0 {
+		return r.leaveWork(ctx)
+	}
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
@@ -98,6 +104,7 @@ type run struct {
 	verify verification
 	screen display
 	end    endDetails
+	left   bool // to the task of a draft, which goes on with the work
 	report Report
 }
 

@@ -21,6 +21,8 @@ type assignment struct {
 	continues               bool // the work of an earlier run is on the branch
 	said                    dialogue.Thread
 	pull                    *forge.Pull // nil for an issue
+	issue                   bool        // an issue is asked for, and pull is the draft that was opened for it
+	draft                   string      // what that says, where it was asked for there
 	kind                    string      // the task's type
 	conflicts               []string    // files with conflict markers
 	ci                      []forge.CheckRun
@@ -34,15 +36,34 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m assignmen
 	if err != nil {
 		return m, err
 	}
-	key := r.ledger.Metadata().TaskKey
-	m = assignment{title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull, kind: key.Type}
-	if !r.out.Here() {
-		m.id = it.Key.Number() + " of " + forge.RepoOf(key).String()
+	key, asked, from := r.ledger.Metadata().TaskKey, it, r.out.Order.For
+	if from != nil {
+		if asked, err = r.out.Issue(ctx); err != nil {
+			return m, err
+		}
 	}
-	m.labels = slices.DeleteFunc(slices.Clone(it.Labels), r.out.Host.Labels.Ours)
+	m = assignment{title: broker.Visible(asked.Title), body: broker.Visible(asked.Body), author: asked.Author.Login, pull: it.Pull, kind: key.Type, issue: from != nil}
+	if !r.out.Here() {
+		m.id = asked.Key.Number() + " of " + forge.RepoOf(key).String()
+	}
+	m.labels = slices.DeleteFunc(slices.Clone(asked.Labels), r.out.Host.Labels.Ours)
 	m.continues = r.out.Place.Exists && it.Pull == nil
-	if err := r.whoWrote(ctx, it, &m); err != nil {
-		return m, err
+	if from != nil {
+		if err := r.whoWrote(ctx, asked, order.Act{Text: from.Text, EditedBy: from.EditedBy}, &m); err != nil {
+			return m, err
+		}
+	}
+	if from == nil || from.Run == "" {
+		var act order.Act
+		if r.out.Order.Act != nil {
+			act = *r.out.Order.Act
+		}
+		if err := r.whoWrote(ctx, it, act, &m); err != nil {
+			return m, err
+		}
+		if m.issue {
+			m.draft = broker.Visible(it.Body)
+		}
 	}
 	if m.said, err = r.talk.Thread(ctx, before); err != nil || it.Pull == nil {
 		return m, err
@@ -51,28 +72,28 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m assignmen
 	return m, err
 }
 
-// whoWrote tells whether those who wrote an item, or changed it since, may ask for
-// work.
-func (r *run) whoWrote(ctx context.Context, it forge.Item, m *assignment) (err error) {
-	if m.outsider, err = r.talk.Outsider(ctx, it.Author); err != nil {
+// whoWrote tells whether those who wrote an item, or changed it since an act asked for work,
+// may do so.
+func (r *run) whoWrote(ctx context.Context, it forge.Item, ask order.Act, m *assignment) error {
+	outsider, err := r.talk.Outsider(ctx, it.Author)
+	if err != nil {
 		return err
 	}
-	if m.outsider {
+	if outsider {
 		if err := r.talk.Stranger("the author of " + it.Key.ID); err != nil {
 			return err
 		}
 	}
-	ask, by := r.out.Order.Act, it.Author.Login
-	if ask == nil {
-		return nil
-	}
-	if m.changed = m.outsider && ask.Text != "" && ask.Text != order.TextOf(it); ask.EditedBy != "" {
-		m.changed, by = true, ask.EditedBy
+	m.outsider = m.outsider || outsider && (it.Pull == nil || !m.issue)
+	by, changed := it.Author.Login, outsider && ask.Text != "" && ask.Text != order.TextOf(it)
+	if ask.EditedBy != "" {
+		changed, by = true, ask.EditedBy
 		if err := r.talk.Stranger("@" + by); err != nil {
 			return err
 		}
 	}
-	if m.changed && r.out.Host.Omit {
+	m.changed = m.changed || changed
+	if changed && r.out.Host.Omit {
 		return &delivery.TaskError{Err: i18n.E("agent.changed", order.Ref(r.ledger.Metadata().TaskKey), by)}
 	}
 	return nil

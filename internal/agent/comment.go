@@ -80,6 +80,9 @@ func (r *verification) shown(l i18n.Lang, v verdict.Verdict) string {
 func (r *run) comment(l i18n.Lang) string {
 	var b strings.Builder
 	o := r.report.Outcome
+	if r.left && o.Status == task.Completed { // where to, the delivery adds
+		return l.T("agent.comment_run", r.ledger.UUID(), contextstore.Short(r.ledger.UUID())) + "\n"
+	}
 	done := o.Status == task.Completed && r.report.Commit != ""
 	b.WriteString(r.headline(l) + "\n")
 	if !done { // else it is what the rest says

@@ -44,6 +44,7 @@ type cause struct {
 // task's own failure (no model, no disk) pauses the run where there is something to go
 // on with.
 var endRules = []endRule{
+	{"the work goes on at the draft", func(c cause) bool { return c.err == nil && c.r.left }, task.Completed, false, text("agent.left")},
 	{"the work is done", func(c cause) bool { return c.err == nil }, task.Completed, false,
 		func(c cause, l i18n.Lang) string { return c.r.verify.summary(l) }},
 
@@ -155,7 +156,7 @@ func (c cause) outcome(l i18n.Lang) task.Outcome {
 		o.Status = task.Paused
 	}
 	if o.Status == task.Completed {
-		o.Unverified = r.report.Commit != "" && !r.verify.settled()
+		o.Unverified = r.report.Commit != "" && !r.left && !r.verify.settled()
 	}
 	budget := as[*turn.BudgetError](c)
 	o.TimedOut = o.Status == task.Failed && (c.ctx != nil || budget != nil && budget.Key == turn.KeyTime)

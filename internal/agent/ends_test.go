@@ -69,6 +69,7 @@ func TestEnds(t *testing.T) {
 		reason       string // a part of it
 	}{
 		{"the work is done", nil, nil, nil, task.Completed, task.Completed, false, "no change"},
+		{"the work goes on at the draft", nil, nil, func(r *run) { r.left = true }, task.Completed, task.Completed, false, "task of the draft"},
 		{"the work is done", ErrOverTime, nil, nil, task.Completed, task.Completed, false, "no change"}, // just before its time was up
 		{"its time is used up", ErrOverTime, errors.New("killed"), nil, task.Failed, task.Failed, timed, "budget.max_minutes"},
 		{"people took its branch or draft away", nil, &delivery.EndedError{Err: i18n.E("delivery.branch_deleted", "fix")}, nil, task.Stopped, task.Stopped, false, "branch fix was deleted"},

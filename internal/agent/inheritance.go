@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
@@ -44,17 +46,28 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	if most := r.Window.Tokens / 4; rules.MaxTokens == 0 || rules.MaxTokens > most {
 		rules.MaxTokens = most // a small model's window is not filled by the past
 	}
-	h := &memory.InheritanceReader{Inheritance: rules, Past: r.Store, Clean: r.strictly, Now: r.Now, Log: r.log}
+	h := &memory.InheritanceReader{Inheritance: rules, Past: worked{r.Store}, Clean: r.strictly, Now: r.Now, Log: r.log}
 	if r.lead.history != nil {
 		h.Plans = r.plansOf
 	}
-	keys := []task.Key{r.ledger.Metadata().TaskKey}
+	kin, err := r.out.Kin(ctx)
+	if err != nil {
+		r.log.Warn("Not all drafts of the issue are known: its runs there are passed over", "error", err)
+	}
+	keys := append([]task.Key{r.ledger.Metadata().TaskKey}, kin...)
 	if r.Inheritance.FollowLinks {
 		linked, err := r.out.Linked(ctx)
 		if err != nil {
 			return nil, err
 		}
-		keys, h.Linked = append(keys, linked...), r.out.SharesBranch
+		for _, k := range linked {
+			if !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+		h.Linked = func(v contextstore.View) bool {
+			return slices.Contains(kin, v.Metadata.TaskKey) || r.out.SharesBranch(v)
+		}
 	}
 	in, err := h.Find(ctx, keys...)
 	if err != nil || in == nil {
@@ -79,6 +92,25 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 		r.Notice("agent.inherited", contextstore.Short(in.UUID), progress.Clock(in.CompletedAt.Time))
 	}
 	return in, nil
+}
+
+// worked are the runs that a model worked on: one that left its work to the task of a draft
+// has nothing to tell.
+type worked struct{ *contextstore.Store }
+
+// LastEnded implements memory.Past.
+func (w worked) LastEnded(ctx context.Context, k task.Key, since time.Time) (contextstore.View, bool, error) {
+	v, ok, err := w.Store.LastEnded(ctx, k, since)
+	if err != nil || !ok || v.State.LLMCallCount > 0 {
+		return v, ok, err
+	}
+	all, err := w.Ended(ctx, k, since, memory.MaxAncestors)
+	for _, v := range all {
+		if v.State.LLMCallCount > 0 {
+			return v, true, err
+		}
+	}
+	return contextstore.View{}, false, err
 }
 
 // earlierRun begins the detail of a fact that was inherited itself.

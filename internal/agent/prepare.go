@@ -52,12 +52,9 @@ func (e *environment) close() {
 	}
 }
 
-// prepare reads what is asked for, opens the workspace, sets it up and reads what the
-// project says of itself. All of that survives interruptions.
+// prepare sets the workspace up and reads what the project says of itself. All of that
+// survives interruptions.
 func (r *run) prepare(ctx context.Context) error {
-	if err := r.openWorkspace(ctx); err != nil {
-		return err
-	}
 	if r.plans() {
 		if err := r.openHistory(); err != nil {
 			return err

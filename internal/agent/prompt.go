@@ -35,7 +35,7 @@ const maxIssueText = 60_000
 // take half of the window.
 const bytesPerToken = 3
 
-var cutText = lazyregexp.New(`\n\[(\d+) more bytes are not shown\]\n</(?:issue|pull_request)>`)
+var cutText = lazyregexp.New(`\n\[(\d+) more bytes are not shown\]\n</(?:issue|pull_request|merge_request)>`)
 
 // notShown tells people how much of the request the model was not shown, as a paragraph; ""
 // where it was shown all.
@@ -57,7 +57,7 @@ func (r *run) notShown(l i18n.Lang) (text string) {
 func taskPrompt(m assignment, checks string, most int) string {
 	var b strings.Builder
 	what, tag := "Issue", "issue"
-	if m.pull != nil {
+	if m.pull != nil && !m.issue {
 		what, tag = "Pull request", m.kind
 		if m.kind == task.TypeMerge {
 			what = "Merge request"
@@ -77,7 +77,7 @@ func taskPrompt(m assignment, checks string, most int) string {
 		b.WriteString("\nAn earlier run proposed its work on this issue, and that is still open: you work on its branch, on top of what it changed (git log and git diff show it).\n")
 	}
 	if m.pull != nil {
-		b.WriteString("\n" + pullText(m))
+		b.WriteString("\n" + pullText(m, most))
 	}
 	trusted, others := dialogue.Told(m.said.Remarks, most)
 	if n := m.said.Left; n > 0 {
@@ -154,10 +154,17 @@ func someFiles(files []string) string {
 const maxFilesNamed = 50
 
 // pullText tells the model how a pull request stands.
-func pullText(m assignment) string {
+func pullText(m assignment, most int) string {
 	var b strings.Builder
 	p, ci := m.pull, m.ci
-	fmt.Fprintf(&b, "You work on the branch of this %s, %s, which is to be merged into %s. What you change is added to it as one commit.\n", strings.ReplaceAll(m.kind, "_", " "), p.Head.Name, p.Base.Name)
+	this := "this " + strings.ReplaceAll(m.kind, "_", " ")
+	if m.issue {
+		this = "the " + strings.ReplaceAll(m.kind, "_", " ") + " that was opened for the issue"
+	}
+	fmt.Fprintf(&b, "You work on the branch of %s, %s, which is to be merged into %s. What you change is added to it as one commit.\n", this, p.Head.Name, p.Base.Name)
+	if m.draft != "" {
+		b.WriteString("It says of itself:\n" + llm.Tagged(m.kind, progress.Head(strings.TrimSpace(m.draft), most)) + "\n")
+	}
 	if p.Conflicts {
 		b.WriteString(mergeText(p.Base.Name, m.conflicts))
 	}

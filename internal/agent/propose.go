@@ -36,6 +36,17 @@ func (r *run) propose(ctx context.Context) (again bool, err error) {
 	return false, r.out.Propose(ctx, r.report.Commit, delivery.ParseMessage(r.lead.answer).Subject, r.description(r.Lang), r.verify.settled())
 }
 
+// leaveWork has the work on an issue go on as the task of its draft, which is opened before
+// any of it is done.
+func (r *run) leaveWork(ctx context.Context) (err error) {
+	r.left = true
+	r.out.TakenUp(ctx)
+	if r.report.Commit, err = r.out.LeaveWork(ctx); err == nil {
+		err = context.Cause(ctx) // whoever stops it now wants no draft
+	}
+	return err
+}
+
 // follow merges what others pushed to the branch with the work up to a commit, and has the
 // model look at both together.
 func (r *run) follow(ctx context.Context, commit string) error {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"toritsugi/internal/memory"
+	"toritsugi/internal/task"
 )
 
 // standIns returns the first token in s that stands for text which the model was
@@ -46,7 +47,9 @@ func (r *run) earlier() []memory.Source {
 	if in == nil {
 		return nil
 	}
-	e, err := memory.OpenEarlier(*in, r.ledger.Metadata().TaskKey, r.Inheritance, r.Store.View, r.strictly)
+	key, rules := r.ledger.Metadata().TaskKey, r.Inheritance
+	rules.FollowLinks = rules.FollowLinks || r.out.Order.For != nil || key.Type == task.TypeIssue
+	e, err := memory.OpenEarlier(*in, key, rules, r.Store.View, r.strictly)
 	if err != nil {
 		r.log.Warn("What the earlier run left cannot be recalled", "earlier", in.UUID, "error", err)
 		return nil

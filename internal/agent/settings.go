@@ -45,6 +45,7 @@ type Agent struct {
 	Limits      Limits
 	Window      Window
 	Inheritance memory.Inheritance
+	DraftFirst  bool      // an issue's draft is opened at once, and the work goes on as its task
 	Similar     Similar   // nil looks for no similar runs
 	Planning    *Planning // nil runs the plain loop of model and tools
 	Progress    Progress

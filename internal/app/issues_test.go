@@ -132,6 +132,25 @@ func TestIssueAskedInAChat(t *testing.T) {
 	}
 }
 
+// Where the work goes on in a draft that is opened first, the conversation is told so, and then of
+// the run there.
+func TestIssueWithADraftFirst(t *testing.T) {
+	t.Parallel()
+	h := issueHouse(t, linked)
+	h.configured("language: en", "language: en\nissue_to_mr: {enabled: true}")
+	n := h.repo.OpenIssue("ken", "The answer is wrong", "It says 41.")
+	h.say("m1", fmt.Sprintf("do issue %d in widgets", n))
+	h.serveIssues()
+	h.runs(n, task.Completed)
+	h.contains(h.said(), "acme/widgets#1 goes on in its draft acme/widgets#2", "> Which number?")
+	h.contains(h.say("m2", "Take 42."), "Your answer goes to the run of acme/widgets#2")
+	h.serveIssues()
+	h.serveIssues()
+	if said := h.said(); strings.Count(said, "acme/widgets#2 is done: the draft is "+h.hub.URL) != 1 || strings.Contains(said, "goes on in its draft") || len(h.repo.Pulls()) != 1 {
+		t.Errorf("%q %+v", said, h.repo.Pulls())
+	}
+}
+
 // What is answered on the forge first counts, and the conversation is told so; a word there then
 // is for Chat. A run that goes on already is told of to whoever asks for it, too.
 func TestIssueAnsweredOnTheForge(t *testing.T) {

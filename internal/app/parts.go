@@ -87,7 +87,7 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 		Window:   agent.Window{Tokens: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: s.memory(spec), Summarizer: s.summarizer(client, spec, project)},
 		Planning: planned(cfg), Progress: s.progress(), Wishes: s.wishes,
 	}
-	a.Inheritance = s.inheritance()
+	a.Inheritance, a.DraftFirst = s.inheritance(), cfg.IssueToMR.Enabled
 	if cfg.Search.Similar.Enabled {
 		a.Similar = s.similar
 	}

@@ -147,10 +147,29 @@ func (t *talks) tellThread(ctx context.Context, f contextstore.Follower, v conte
 	if err != nil || !over {
 		return err
 	}
+	if draft, left, err := delivery.Onward(ctx, t.store, v); err != nil {
+		return err
+	} else if left {
+		if err := t.followOn(ctx, f, draft); err != nil {
+			return err
+		}
+		text = t.lang.T("app.thread_left", order.Ref(v.Metadata.TaskKey), order.Ref(draft))
+	}
 	if err := t.engine.Post(ctx, channel.Post{SessionID: f.Session, ReplyTo: f.ReplyTo, Key: f.UUID + "/over", Kind: channel.Notice, Job: f.UUID, Text: text}); err != nil {
 		return err
 	}
 	return t.store.Unfollow(ctx, f)
+}
+
+// followOn has a conversation be told of the run on a draft that the one it is told of left its
+// work to.
+func (t *talks) followOn(ctx context.Context, f contextstore.Follower, draft task.Key) error {
+	v, ok, err := t.store.Latest(ctx, draft)
+	if err != nil || !ok {
+		return err
+	}
+	f.UUID = v.Metadata.UUID
+	return t.store.Follow(ctx, f)
 }
 
 // showThread shows how far a run is, where this process speaks with the session.
@@ -295,7 +314,7 @@ func (t *talks) ended(ctx context.Context, v contextstore.View) (text string, ov
 		return t.lang.T("app.thread_"+string(v.Status()), ref, reason), true, nil
 	}
 	if slices.ContainsFunc(owed, func(e contextstore.Effect) bool {
-		return e.Kind == delivery.EffectPush || e.Kind == delivery.EffectPull
+		return e.Kind == delivery.EffectPush || e.Kind == delivery.EffectPull || e.Kind == delivery.EffectTask
 	}) {
 		return "", false, nil
 	}

@@ -37,7 +37,7 @@ var wordings = []wording{
 		proposal: map[bool]string{true: "Merge request: ", false: "Pull request: "}, foreign: regexp.MustCompile(`[\p{Hiragana}\p{Katakana}\p{Han}]`)},
 	{lang: "ja", title: "答えが違う", question: "どの数ですか。", answer: "42 です。", wants: "理由も書いてください。", remark: "なぜ 42 ですか。",
 		asks: "作業を続ける前に確認があります", waits: "回答を待っています", completed: "✅ **完了しました**",
-		proposal: map[bool]string{true: "マージリクエスト: ", false: "プルリクエスト: "}, foreign: regexp.MustCompile(`[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}`)},
+		proposal: map[bool]string{true: "マージリクエスト: ", false: "プルリクエスト: "}, foreign: regexp.MustCompile(`[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}\b`)},
 }
 
 // planOf is a plan of one step, its calls, and a verification that passes.
@@ -257,7 +257,15 @@ func TestOneForgeIsDown(t *testing.T) {
 func TestAWholeLifeKilledAtRandom(t *testing.T) {
 	skipShort(t, "it is served and killed")
 	t.Parallel()
-	lives, seed := 4, uint64(time.Now().UnixNano())
+	killedAtRandom(t, 4, "", []string{"gitlab", "gitea"}, func(t *testing.T, w *town, h home, l wording, comes func(*town) string) {
+		wholeLife(t, w, h, l, func(string, func() bool) string { return comes(w) })
+	})
+}
+
+// killedAtRandom leads so many lives at each forge while the process is killed at random.
+func killedAtRandom(t *testing.T, lives int, settings string, sources []string, life func(*testing.T, *town, home, wording, func(*town) string)) {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
 	if os.Getenv("TORI_SOAK") != "" {
 		lives = 50
 	}
@@ -266,9 +274,9 @@ func TestAWholeLifeKilledAtRandom(t *testing.T) {
 	}
 	t.Logf("TORI_SOAK_SEED=%d", seed)
 	var kills atomic.Int64
-	rounds(t, 2*lives, func(t *testing.T, i int) {
+	rounds(t, len(sources)*lives, func(t *testing.T, i int) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		w, all := newHomes(t, "language: en\n"+patient, "acme", []string{"gitlab", "gitea"}[i%2])
+		w, all := newHomes(t, settings+"language: en\n"+patient, "acme", sources[i%len(sources)])
 		w.env = append(w.env, "TORI_PLANNING_ENABLED=true")
 		var n atomic.Int64
 		d := &doom{at: 1 + random.IntN(40), every: 15 + random.IntN(40), most: 6, after: random.IntN(2) == 0}
@@ -286,13 +294,13 @@ func TestAWholeLifeKilledAtRandom(t *testing.T) {
 				}
 			})
 		})
-		wholeLife(t, w, all[0], wordings[0], func(string, func() bool) string { return d.live(w) })
+		life(t, w, all[0], wordings[0], d.live)
 		for _, v := range w.runs() {
 			checkNumbers(t, v)
 		}
 		kills.Add(int64(d.kills))
 	})
-	if most := int64(6 * lives); kills.Load() < most {
+	if most := int64(3 * len(sources) * lives); kills.Load() < most {
 		t.Errorf("killed %d times only", kills.Load())
 	}
 }

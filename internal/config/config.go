@@ -62,6 +62,7 @@ type Config struct {
 	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs, and telling what is wrong."`
 	Recovery             Recovery       `yaml:"recovery" doc:"Runs whose owner died."`
 	PauseResume          PauseResume    `yaml:"pause_resume" doc:"Pausing everything by a file."`
+	IssueToMR            IssueToMR      `yaml:"issue_to_mr" doc:"Where the work on an issue of a forge goes on."`
 	TaskStop             TaskStop       `yaml:"task_stop" doc:"Stopping a run at its issue."`
 	Serve                Serve          `yaml:"serve" doc:"What tori serve shows of itself."`
 	Planning             Planning       `yaml:"planning" doc:"How a task is led."`

@@ -293,6 +293,7 @@ monitor:
   notify: {webhook_url: "https://hooks.example/services/key-of-hook", mail: {to: [ops@example.com], from: tori@example.com, sendmail: "", smtp_host: mail.example.com, smtp_port: 465, smtp_tls: tls, smtp_user: tori, smtp_password: password-of-mail}}
 recovery: {mode: fail, max_attempts: 4}
 pause_resume: {enabled: false, signal_file: /run/stop}
+issue_to_mr: {enabled: true}
 task_stop: {enabled: false}
 serve: {listen: ":1", hosts: [tori.example], public_url: "https://bot.example/tori"}
 planning:
@@ -366,7 +367,7 @@ func TestEveryKey(t *testing.T) {
 		GitLab:     GitLab{"https://lab.example.com/git", "tok-of-lab", "u.txt", "/etc/l.pem", Watching{[]string{"g/sub/b", "g/*"}, "secret-of-lab-hooks", "i.txt", "m1", "m2", "m3", "m4", "m5", "m6", "m7", false, false, "triage", "omit", false, 8}},
 		Gitea:      Gitea{"https://tea.example.com", "tok-of-tea", "v.txt", "/etc/t.pem", Watching{[]string{"e/f"}, "secret-of-tea-hooks", "j.txt", "n1", "n2", "n3", "n4", "n5", "n6", "n7", false, false, "maintain", "omit", false, 7}},
 		Folder:     Folder{"/issues", "/src", "l8"},
-		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
+		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"}, IssueToMR: IssueToMR{true},
 		Monitor: Monitor{3, Alerts{1.5, 2.5, 3.5, 4, 5.5, 0.25, 6, 7, 8.5, 9, 10.5, 0.5}, AlertNotify{"https://hooks.example/services/key-of-hook",
 			Mail{[]string{"ops@example.com"}, "tori@example.com", "", "mail.example.com", 465, "tls", "tori", "password-of-mail"}}},
 		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}, "https://bot.example/tori"}, Planning: planningFull(),
@@ -515,7 +516,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, user_config_api, user_config, github, gitlab, gitea, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, backup, search, context_inheritance\n" +
+			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, user_config_api, user_config, github, gitlab, gitea, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, issue_to_mr, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, backup, search, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},

@@ -135,6 +135,11 @@ type PauseResume struct {
 	SignalFile string `yaml:"signal_file" default:"contexts/pause_signal" check:"nonempty" doc:"While this file exists, tori serve pauses all it works on and begins nothing."`
 }
 
+// IssueToMR is the section issue_to_mr.
+type IssueToMR struct {
+	Enabled bool `yaml:"enabled" default:"false" doc:"Open branch and draft of an issue before any work on it, and let the work go on as the task of that pull or merge request; a folder of issues has none (docs/serve.md)."`
+}
+
 // TaskStop is the section task_stop.
 type TaskStop struct {
 	Enabled bool `yaml:"enabled" default:"true" doc:"Taking the label or the assignment away stops the run; what it did until then stays on its branch."`

@@ -10,6 +10,7 @@ import (
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
@@ -28,7 +29,7 @@ func (r *Run) Reword(ctx context.Context, commit, said string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.commitAs(ctx, r.Workspace, r.Ledger.Metadata(), said, tree)
+	return r.commitAs(ctx, r.Workspace, r.Ledger.Metadata(), commitWork{said: said, tree: tree})
 }
 
 // commit is Commit for a run that need not be worked on. A patch that holds a secret
@@ -41,22 +42,32 @@ func (s *Service) commit(ctx context.Context, ws *workspace.Workspace, m context
 	if found := s.Secrets(addedLines(patch.String())); len(found) > 0 {
 		return "", &TaskError{Err: i18n.E("agent.secret_in_patch", strings.Join(found, ", "))}
 	}
-	return s.commitAs(ctx, ws, m, said, "")
+	return s.commitAs(ctx, ws, m, commitWork{said: said})
 }
 
-// commitAs makes the branch one commit of a tree, "" for that of the workspace as it is.
-func (s *Service) commitAs(ctx context.Context, ws *workspace.Workspace, m contextstore.Metadata, said, tree string) (string, error) {
-	w := ParseMessage(said)
+// commitWork is what a commit is made of.
+type commitWork struct {
+	said  string // what the model says of it
+	tree  string // "" for that of the workspace as it is
+	empty bool   // also where nothing is changed
+}
+
+// commitAs makes the branch one commit.
+func (s *Service) commitAs(ctx context.Context, ws *workspace.Workspace, m contextstore.Metadata, c commitWork) (string, error) {
+	w, about := ParseMessage(c.said), m.TaskKey
+	if o, err := order.Parse(m); err == nil && o.For != nil {
+		about = o.For.Issue
+	}
 	if w.Subject == "" {
-		w.Subject = subject(m.Title, m.TaskKey)
+		w.Subject = subject(m.Title, about)
 	}
 	message, _, err := s.Rules.Filter.Clean(broker.Commit, w.Subject+"\n\n"+wrapped(progress.Head(w.Body, 4000)))
 	if err != nil {
 		return "", &TaskError{Err: fmt.Errorf("message of the commit: %w", err)}
 	}
 	hash, err := ws.Commit(ctx, workspace.CommitOptions{
-		Message: message, Reword: said != "", Tree: tree,
-		Trailers:   []workspace.Trailer{{Key: trailer(m.TaskKey), Value: m.TaskKey.ID}, {Key: "Tori-Run", Value: m.UUID}},
+		Message: message, Reword: c.said != "", Tree: c.tree, Empty: c.empty,
+		Trailers:   []workspace.Trailer{{Key: trailer(about), Value: about.ID}, {Key: "Tori-Run", Value: m.UUID}},
 		AuthorName: s.Author.Name, AuthorEmail: s.Author.Email, When: s.Now(),
 	})
 	if errors.Is(err, workspace.ErrNothingToCommit) {

@@ -51,7 +51,9 @@ type Run struct {
 	Delivers  bool                 // the branch goes out
 
 	item     *forge.Item
+	issue    *forge.Item // that the draft was opened for
 	proposal *pullEffect
+	onward   *taskEffect // nil where the work does not go on elsewhere
 }
 
 // NewRun is what the run of a context hands over; the error says that nobody knows
@@ -77,13 +79,14 @@ type Handler func(ctx context.Context, uuid string, e contextstore.Effect) (resu
 const (
 	EffectPush    = "push"
 	EffectPull    = "pull_request"
+	EffectTask    = "task"
 	EffectComment = "comment"
 	EffectLabels  = "labels"
 )
 
 // Handlers deliver the effects, by kind.
 func (s *Service) Handlers() map[string]Handler {
-	return map[string]Handler{EffectPush: s.deliverBranch, EffectPull: s.deliverProposal, EffectComment: s.deliverComment, EffectLabels: s.deliverLabels}
+	return map[string]Handler{EffectPush: s.deliverBranch, EffectPull: s.deliverProposal, EffectTask: s.deliverTask, EffectComment: s.deliverComment, EffectLabels: s.deliverLabels}
 }
 
 // NotDelivered begins the result of an effect that the other side will never

@@ -175,13 +175,18 @@ func (s *Service) post(ctx context.Context, uuid, key, text string) (string, err
 				return "", err
 			}
 			break
-		} else if kind == EffectPull && came != "" {
+		} else if kind == EffectPull && came != "" && !item.Proposed() {
 			shown, folded, folds := strings.Cut(text, "\n<details>") // a line that only ours begin
 			text = shown + "\n" + s.Lang.T("agent.comment_"+task.TypeProposed(item.Source), came) + "\n"
 			if folds {
 				text += "\n<details>" + folded
 			}
 		}
+	}
+	if draft, left, err := Onward(ctx, s.Store, v); err != nil {
+		return "", err
+	} else if left {
+		text = s.Lang.T("agent.comment_left", draft.Number()) + "\n\n" + text
 	}
 	c, err := h.Post(ctx, item, uuid, text)
 	return c.URL, err

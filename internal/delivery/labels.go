@@ -20,50 +20,89 @@ func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore
 	if err != nil {
 		return "", err
 	}
-	newest, ok, err := s.Store.Latest(ctx, key)
-	if err != nil {
-		return "", err
-	}
-	if ok && newest.Metadata.UUID != uuid {
-		return "a newer run shows how the task stands", nil
-	}
 	v, err := s.Store.View(uuid)
 	if err != nil {
 		return "", err
 	}
-	want := h.Labels.Status[v.Status()]
+	o, err := order.Parse(v.Metadata)
+	if err != nil {
+		return "", err
+	}
+	came := "a newer run shows how the task stands"
+	for _, k := range o.Items(key) {
+		status, shows, err := s.stands(ctx, v, k)
+		if err != nil {
+			return "", err
+		}
+		if !shows {
+			continue
+		}
+		came = h.Labels.Status[status]
+		if err := s.label(ctx, h, v, k, came, strings.HasPrefix(e.Key, QueuedLabels(uuid).Key)); err != nil && (k == key || !forge.Is(err, forge.NotFound) && !forge.Is(err, forge.Gone)) {
+			return "", err
+		}
+	}
+	return came, nil
+}
+
+// stands is how a task stands, one that a run is of or whose work it does; shows is false
+// where the run has no say in that any more.
+func (s *Service) stands(ctx context.Context, v contextstore.View, k task.Key) (now task.Status, shows bool, err error) {
+	uuid := v.Metadata.UUID
+	newest, ok, err := Newest(ctx, s.Store, k)
+	if err != nil {
+		return "", false, err
+	}
+	if shows = !ok || newest.Metadata.UUID == uuid; !shows && k == v.Metadata.TaskKey {
+		last, there, err := s.Store.Latest(ctx, k)
+		if err != nil {
+			return "", false, err
+		}
+		if shows = there && last.Metadata.UUID == uuid; shows { // its work goes on elsewhere
+			v = newest
+		}
+	}
+	done, err := s.Store.Delivered(ctx, uuid)
+	if strings.HasPrefix(done[uuid+"."+EffectTask], NotDelivered) {
+		return task.Failed, shows, err // nothing was worked on
+	}
+	return v.Status(), shows, err
+}
+
+// label shows by labels how an item stands; with queued the one that asked for the run goes.
+func (s *Service) label(ctx context.Context, h *Host, v contextstore.View, k task.Key, want string, queued bool) error {
 	var remove []string
 	for _, name := range h.Labels.Status {
 		if !strings.EqualFold(name, want) {
 			remove = append(remove, name)
 		}
 	}
-	if strings.HasPrefix(e.Key, QueuedLabels(uuid).Key) {
-		own, err := s.ownTrigger(ctx, h, v)
+	if queued {
+		own, err := s.ownTrigger(ctx, h, v, k)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if own {
 			remove = append(remove, h.Labels.Trigger)
 		}
 	}
 	if h.Labels.Create {
-		if err := h.EnsureLabels(ctx, forge.RepoOf(key), h.Labels.All()); err != nil && !optional(err) {
-			return "", err
+		if err := h.EnsureLabels(ctx, forge.RepoOf(k), h.Labels.All()); err != nil && !optional(err) {
+			return err
 		}
 	}
-	return want, h.SetLabels(ctx, key, []string{want}, remove)
+	return h.SetLabels(ctx, k, []string{want}, remove)
 }
 
-// ownTrigger reports whether the label that asks is the one that this very run
+// ownTrigger reports whether the label on an item that asks is the one that this very run
 // took up: one that was put on since, perhaps while the forge was down, asks for
 // another.
-func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View) (bool, error) {
+func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View, k task.Key) (bool, error) {
 	taken, err := order.LastAct(ctx, s.Store, v)
 	if err != nil {
 		return false, err
 	}
-	last, err := h.Asked(ctx, v.Metadata.TaskKey, forge.Trigger{Label: h.Labels.Trigger})
+	last, err := h.Asked(ctx, k, forge.Trigger{Label: h.Labels.Trigger})
 	if errors.Is(err, forge.ErrNotAsked) {
 		return false, nil
 	}

@@ -57,8 +57,15 @@ func (r *Run) MayDeliver(ctx context.Context, commit string) error {
 // closes the issue is added afterwards: models may not write it.
 func (r *Run) Propose(ctx context.Context, commit, title, text string, ready bool) error {
 	r.Delivers = true
+	issue := r.key()
 	if r.Place.Pull != "" {
-		return nil // it is there already
+		if r.Order.For == nil {
+			return nil // it is there already
+		}
+		if done, err := r.described(ctx); err != nil || done && r.Order.For.Run == "" {
+			return err
+		}
+		issue = r.Order.For.Issue
 	}
 	patch, err := Patch(ctx, r.Workspace, commit)
 	if err != nil {
@@ -72,7 +79,7 @@ func (r *Run) Propose(ctx context.Context, commit, title, text string, ready boo
 	if err = denied(v, err); err != nil {
 		return err
 	}
-	r.proposal = &pullEffect{Head: r.Place.Branch, Base: r.Place.Onto, Title: v.Title, Body: "Closes #" + m.TaskKey.ID + "\n\n" + v.Text,
+	r.proposal = &pullEffect{Head: r.Place.Branch, Base: r.Place.Onto, Title: v.Title, Body: "Closes #" + issue.ID + "\n\n" + v.Text,
 		Ready: ready, Reviewer: r.Order.Act.By}
 	return nil
 }
@@ -97,12 +104,18 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 			}
 		}
 	}
-	at := stage(end.Status, r.Ledger.State().Generation)
+	at, leaves := stage(end.Status, r.Ledger.State().Generation), r.onward != nil && end.Status == task.Completed
+	if r.onward != nil && !leaves {
+		end.Commit = "" // it holds no work
+	}
 	if end.Commit != "" && (r.Delivers || r.Here() && end.Status == task.Completed) {
 		add(EffectPush, pushEffect{r.Place.Branch, end.Commit})
 		if r.proposal != nil {
 			add(EffectPull, r.proposal)
 		}
+	}
+	if leaves {
+		add(EffectTask, r.onward)
 	}
 	asks := r.Order.ByHand() && end.Status == task.AwaitingApproval // the question says enough
 	if end.Comment != "" && !asks && !r.Order.Silent() {

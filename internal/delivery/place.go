@@ -162,7 +162,7 @@ func (r *Run) choose(ctx context.Context) (p Place, err error) {
 		return p, &TaskError{Err: i18n.E("agent.other_repository", order.Ref(key), it.Pull.Head.Repo, forge.RepoOf(key))}
 	}
 	p.Onto, p.Branch, p.Pull, p.Exists = it.Pull.Base.Name, it.Pull.Head.Name, key.ID, true
-	return p, r.branchIsFree(ctx, p.Branch, closed(key, it.Body)...)
+	return p, r.branchIsFree(ctx, p.Branch, append(closed(key, it.Body), r.Order.Items(key)[1:]...)...)
 }
 
 // Item is the issue or pull request of the run, read once.

@@ -20,6 +20,9 @@ func (r *Run) TakenUp(ctx context.Context) {
 		return
 	}
 	comment := ""
+	if o := r.Order.For; o != nil && o.Run != "" {
+		act = &order.Act{} // it was asked for at the issue
+	}
 	if act.How == order.ByComment || act.How == order.ByReview {
 		comment = act.Event
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,7 +104,7 @@ type Thread struct {
 
 // Thread reads what was said until now; before is what an earlier run was told.
 func (d *Dialogue) Thread(ctx context.Context, before *Earlier) (t Thread, err error) {
-	comments, left, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey)
+	comments, left, err := d.comments(ctx)
 	if err != nil {
 		return t, err
 	}
@@ -133,6 +134,23 @@ func (d *Dialogue) Thread(ctx context.Context, before *Earlier) (t Thread, err e
 		t.Remarks = append(t.Remarks, *m)
 	}
 	return t, nil
+}
+
+// comments lists what was said about the task, the oldest first: on its item, and on the issue
+// that its draft was opened for.
+func (d *Dialogue) comments(ctx context.Context) (all []forge.Comment, cut int, err error) {
+	items := d.run.Order.Items(d.run.Ledger.Metadata().TaskKey)
+	for _, k := range items {
+		said, left, err := d.run.Host.Comments(ctx, k)
+		if err != nil {
+			return nil, 0, err
+		}
+		all, cut = append(all, said...), cut+left
+	}
+	if len(items) > 1 {
+		slices.SortStableFunc(all, func(a, b forge.Comment) int { return a.Created.Compare(b.Created) })
+	}
+	return all, cut, nil
 }
 
 // late reports whether a comment on a forge came, or was edited, after the work was asked
@@ -243,7 +261,7 @@ func (d *Dialogue) catchUp(ctx context.Context) error {
 	if d.caughtUp && (d.Signals != nil || !d.run.Here()) {
 		return nil
 	}
-	missed, _, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey)
+	missed, _, err := d.comments(ctx)
 	if err == nil {
 		d.caughtUp = true
 		d.inbox = append(d.inbox, missed...)

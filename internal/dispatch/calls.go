@@ -125,7 +125,7 @@ func (i *Intake) visit(ctx context.Context, w *Watch, c Call, again bool) error 
 		return nil
 	}
 	w.heard(r, c, i.Now(), again)
-	runs = slices.DeleteFunc(slices.Clone(runs), func(r contextstore.Row) bool { return !c.tells(r.Key) })
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r contextstore.Row) bool { return !slices.ContainsFunc(i.items(r), c.tells) })
 	err = i.repository(ctx, w, r, runs, watched && len(c.Changed) > 0)
 	switch {
 	case err == nil || ctx.Err() != nil:

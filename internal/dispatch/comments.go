@@ -227,7 +227,7 @@ func (i *Intake) handle(ctx context.Context, w *Watch, r forge.Repo, c forge.Com
 		}
 		switch last.Status() {
 		case task.Running:
-			i.Mailbox.put(key, c)
+			i.Mailbox.put(last.Metadata.TaskKey, c)
 		case task.AwaitingApproval:
 			return i.answered(ctx, w, key, last, c)
 		}
@@ -306,6 +306,11 @@ func (i *Intake) command(ctx context.Context, w *Watch, k task.Key, last context
 	if do == contextstore.Pause && w.StayPaused != nil {
 		if err := w.StayPaused(ctx, last.Metadata.UUID); err != nil {
 			return err // a person's word counts for more
+		}
+	}
+	if do == contextstore.Stop && a.Asked && k.Type == task.TypeIssue { // it may leave its work to a draft's task before it sees that
+		if err := i.stopBefore(ctx, k, c); err != nil {
+			return err
 		}
 	}
 	i.Log.Info("Command carried out", "task", k.String(), "by", c.Author.Login, "command", name, "status", a.Status)

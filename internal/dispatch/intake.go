@@ -369,9 +369,10 @@ type unreadable struct{ error }
 
 func (u *unreadable) Unwrap() error { return u.error }
 
-// latest is the newest run of a task; its errors are of that task alone.
+// latest is the newest run of a task, also where it goes on as that of a draft; its errors are
+// of that task alone.
 func (i *Intake) latest(ctx context.Context, k task.Key) (contextstore.View, bool, error) {
-	v, ok, err := i.Store.Latest(ctx, k)
+	v, ok, err := delivery.Newest(ctx, i.Store, k)
 	if err != nil && ctx.Err() == nil {
 		err = &unreadable{fmt.Errorf("the newest run of %s cannot be read: %w", k, err)}
 	}
@@ -445,67 +446,101 @@ func (w *Watch) due(live map[forge.Repo][]contextstore.Row) {
 	}
 }
 
-// stopUnwanted stops a run whose item was closed, or whose label or assignment
-// somebody took away.
-func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row) error {
-	if !w.StopRemoved {
-		return nil
+// items are where a run is spoken of; see order.Order.Items.
+func (i *Intake) items(r contextstore.Row) []task.Key {
+	if !r.Key.Proposed() {
+		return []task.Key{r.Key}
 	}
-	// Asked before the item is read: only a label that was there by then can be
-	// missing on it.
+	m, err := i.Store.Metadata(r.UUID)
+	if err != nil {
+		return []task.Key{r.Key} // it moved on meanwhile
+	}
+	o, _ := order.Parse(m) // one that cannot be read names no other
+	return o.Items(r.Key)
+}
+
+// stopUnwanted stops a run whose item was closed, or whose label or assignment somebody took
+// away: also at the issue that its draft was opened for.
+func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row) error {
+	// Asked before the items are read: only a label that was there by then can be
+	// missing on one.
 	before, err := i.Store.View(r.UUID)
 	if err != nil {
 		return nil //nolint:nilerr // it moved on meanwhile
+	}
+	job, err := order.Parse(before.Metadata)
+	if err != nil || job.Act == nil {
+		return nil //nolint:nilerr // not ours to judge
+	}
+	if job.For != nil && job.For.Run != "" { // a /stop may have come before there was this run
+		if late, err := i.stopped(ctx, candidate{key: job.For.Issue, act: *job.Act}); late || err != nil {
+			return errors.Join(err, i.stop(ctx, r, "dispatch.stopped"))
+		}
+	}
+	if !w.StopRemoved {
+		return nil
 	}
 	labelled, err := i.labelled(ctx, r.UUID)
 	if err != nil {
 		return err
 	}
-	it, err := w.Host.Item(ctx, r.Key)
+	for _, k := range job.Items(r.Key) {
+		why, err := i.unwanted(ctx, w, before, job, k, labelled)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			return i.stop(ctx, r, why)
+		}
+	}
+	return nil
+}
+
+// unwanted is why a run is not wanted any more, as an item of it tells; "" where it is.
+func (i *Intake) unwanted(ctx context.Context, w *Watch, before contextstore.View, job order.Order, k task.Key, labelled bool) (why string, err error) {
+	closed := "dispatch.closed"
+	if k != before.Metadata.TaskKey {
+		closed = "dispatch.closed_origin"
+	}
+	it, err := w.Host.Item(ctx, k)
 	if forge.Is(err, forge.Gone) {
-		return i.stop(ctx, r, "dispatch.closed")
+		return closed, nil
 	}
 	if forge.Is(err, forge.NotFound) {
 		// Where the repository cannot be seen either, that says nothing of the item.
-		repo := forge.RepoOf(r.Key).String()
-		if _, rerr := w.Host.Repositories(ctx, []string{repo}); rerr != nil {
-			return rerr
-		}
-		return i.stop(ctx, r, "dispatch.closed")
+		_, err := w.Host.Repositories(ctx, []string{forge.RepoOf(k).String()})
+		return closed, err
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	v, err := i.Store.View(r.UUID)
+	v, err := i.Store.View(before.Metadata.UUID)
 	if err != nil || v.Status() != before.Status() || v.State.Generation != before.State.Generation {
-		return nil //nolint:nilerr // it moved on meanwhile, perhaps with other labels
-	}
-	job, err := order.Parse(v.Metadata)
-	if err != nil || job.Act == nil {
-		return nil //nolint:nilerr // not ours to judge
+		return "", nil //nolint:nilerr // it moved on meanwhile, perhaps with other labels
 	}
 	processing := w.Host.Labels.Status[task.Running]
+	asked := job.For == nil || (job.For.Run == "") == (k == before.Metadata.TaskKey) // here, and not at the other item
 	switch {
 	case !it.Open && it.Pull != nil && it.Pull.Merged:
-		return i.stop(ctx, r, "dispatch.merged")
+		return "dispatch.merged", nil
 	case !it.Open:
-		return i.stop(ctx, r, "dispatch.closed")
-	case job.Act.How == order.ByAssignment && !it.AssignedTo(w.self):
-		return i.stop(ctx, r, "dispatch.unassigned")
+		return closed, nil
+	case asked && job.Act.How == order.ByAssignment && !it.AssignedTo(w.self):
+		return "dispatch.unassigned", nil
 	case !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
-		return nil
+		return "", nil
 	}
 	// The item may have been read as it was a moment ago, and a label may have
 	// been given another name: only that somebody took it off stops the run.
-	_, err = w.Host.Asked(ctx, r.Key, forge.Trigger{Label: processing})
+	_, err = w.Host.Asked(ctx, k, forge.Trigger{Label: processing})
 	var taken *forge.TriggerRemoved
 	if !errors.As(err, &taken) || taken.At.Before(begun(v).Truncate(time.Second)) || taken.By.ID == w.self.ID && taken.By.ID != 0 {
 		if errors.Is(err, forge.ErrNotAsked) {
-			return nil
+			return "", nil
 		}
-		return err
+		return "", err
 	}
-	return i.stop(ctx, r, "dispatch.label_gone")
+	return "dispatch.label_gone", nil
 }
 
 // labelled reports whether all labels that a run has called for are on its item.

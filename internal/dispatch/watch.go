@@ -227,7 +227,7 @@ func (i *Intake) consider(ctx context.Context, w *Watch, a candidate) (Verdict, 
 	if often, err := i.tooOften(ctx, w, a); often || err != nil {
 		return Often, err
 	}
-	return i.begin(ctx, w, a)
+	return i.begin(ctx, w, a, last)
 }
 
 // resume lets a paused run go on for which somebody asks again. One who asked
@@ -281,13 +281,20 @@ func (i *Intake) refuse(ctx context.Context, w *Watch, a candidate) error {
 	return nil
 }
 
-// begin enqueues a run, with the labels that show it.
-func (i *Intake) begin(ctx context.Context, w *Watch, a candidate) (v Verdict, err error) {
+// begin enqueues a run, with the labels that show it; last is the newest one before it.
+func (i *Intake) begin(ctx context.Context, w *Watch, a candidate, last contextstore.View) (v Verdict, err error) {
 	a.act.Text = order.TextOf(a.item)
 	if a.act.EditedBy, err = i.editedBy(ctx, w, a); err != nil {
 		return "", err
 	}
-	raw, err := json.Marshal(order.Order{Act: &a.act})
+	o := order.Order{Act: &a.act}
+	if last.Metadata.TaskKey == a.key {
+		if before, err := order.Parse(last.Metadata); err == nil && before.For != nil {
+			o.For = before.For
+			o.For.Run = ""
+		}
+	}
+	raw, err := json.Marshal(o)
 	if err != nil {
 		return "", err
 	}

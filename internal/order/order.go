@@ -35,11 +35,24 @@ type Order struct {
 
 	Act *Act `json:"ask,omitempty"` // of a run on a forge, which has none of the paths above
 
+	// For is of a run on a draft that was opened for an issue before the work on it.
+	For *Origin `json:"for,omitempty"`
+
 	Images []string `json:"images,omitempty"` // paths, absolute; not needed once the request was appended
 
 	// Chat is of a job of a conversation. Its repository is Repo: a path, or
 	// "github:owner/name", whose Base is decided when the job begins.
 	Chat *Chat `json:"chat,omitempty"`
+}
+
+// Origin is the issue that a draft was opened for, as it was when work on it was asked for.
+type Origin struct {
+	Issue    task.Key `json:"issue"`
+	Text     string   `json:"text,omitempty"`      // as in Act
+	EditedBy string   `json:"edited_by,omitempty"` // as in Act
+	// Run is the run of the issue that left its work to this one; "" where somebody asked
+	// for that at the draft itself.
+	Run string `json:"run,omitempty"`
 }
 
 // Chat is what a coder was asked for in a conversation (spec/chat §2, §6).
@@ -83,6 +96,15 @@ func (o Order) Hosted() (k task.Key, ok bool) {
 
 // ByHand reports whether it is of tori run.
 func (o Order) ByHand() bool { return o.Act == nil && o.Chat == nil }
+
+// Items are where a run of a task is spoken of, its own item first: what is said or done at the
+// issue that its draft was opened for counts, too.
+func (o Order) Items(k task.Key) []task.Key {
+	if o.For == nil {
+		return []task.Key{k}
+	}
+	return []task.Key{k, o.For.Issue}
+}
 
 // Silent reports whether there is no place to speak of the task: it is a message.
 func (o Order) Silent() bool { return o.Act == nil && o.Issue == "" }

@@ -28,6 +28,7 @@ type CommitOptions struct {
 	Trailers    []Trailer // appended in order, git-interpret-trailers(1)
 	When        time.Time // of author and committer
 	Reword      bool      // also where the tree is committed already, with other words
+	Empty       bool      // also where nothing is changed
 	Tree        string    // of ApplyPatch or CommittedTree, to be committed in place of what is in the work tree; "" for that
 }
 
@@ -65,19 +66,21 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 	}
 	headTree, baseTree, _ := strings.Cut(line(out), "\n")
 	commit := w.meta.Base
-	switch tree {
-	case headTree:
+	switch empty := tree == baseTree && !opt.Empty; {
+	case tree == headTree && head != w.meta.Base && !empty:
 		same, err := w.says(ctx, head, opt)
 		if err != nil {
 			return "", err
 		}
-		if same || head == w.meta.Base {
+		if same {
 			return head, ErrNothingToCommit
 		}
 		if commit, err = w.commitTree(ctx, tree, opt); err != nil {
 			return "", fmt.Errorf("commit: %w", err)
 		}
-	case baseTree:
+	case tree == headTree && head == w.meta.Base && !opt.Empty:
+		return head, ErrNothingToCommit
+	case empty:
 	default:
 		if err = w.receive(ctx, tree); err == nil {
 			commit, err = w.commitTree(ctx, tree, opt)

@@ -378,6 +378,24 @@ func TestSnapshotLeavesTheIndex(t *testing.T) {
 	}
 }
 
+// A commit that changes nothing is made where that is asked for, once, and goes where it is not.
+func TestACommitThatChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := create(t, newRepo(t, "repo"))
+	opt := CommitOptions{Message: "a draft", When: when, Empty: true}
+	id, err := w.Commit(t.Context(), opt)
+	if err != nil || id == w.Base() || git(t, w.Tree(), "diff", "--name-only", w.Base(), id) != "" {
+		t.Fatalf("%s, %v", id, err)
+	}
+	if again, err := w.Commit(t.Context(), opt); !errors.Is(err, ErrNothingToCommit) || again != id {
+		t.Errorf("again: %s, %v", again, err)
+	}
+	opt.Empty = false
+	if back, err := w.Commit(t.Context(), opt); !errors.Is(err, ErrNothingToCommit) || back != w.Base() {
+		t.Errorf("back: %s, %v", back, err)
+	}
+}
+
 func TestCommit(t *testing.T) {
 	t.Parallel()
 	w := create(t, newRepo(t, "repo"))
