@@ -65,8 +65,11 @@ func (s *Service) NewRun(c *contextstore.Context) (*Run, error) {
 // repository here, and no pull request is opened.
 func (r *Run) Here() bool { return r.Host.Code == nil }
 
-// key is the run's task.
-func (r *Run) key() task.Key { return r.Ledger.Metadata().TaskKey }
+// key is the run's task as its forge has it.
+func (r *Run) key() task.Key { return r.Ledger.Metadata().TaskKey.Item() }
+
+// Reviews reports whether the run reviews a pull request, and changes nothing.
+func (r *Run) Reviews() bool { return r.Ledger.Metadata().TaskKey.Type == task.TypeReview }
 
 // Handler makes one effect happen and returns what came of it, for people: a
 // URL, a commit. It looks for the effect's key first and does nothing where the

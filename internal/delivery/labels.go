@@ -20,50 +20,58 @@ func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore
 	if err != nil {
 		return "", err
 	}
-	newest, ok, err := s.Store.Latest(ctx, key)
+	v, err := s.Store.View(uuid)
+	if err != nil {
+		return "", err
+	}
+	newest, ok, err := s.Store.Latest(ctx, v.Metadata.TaskKey)
 	if err != nil {
 		return "", err
 	}
 	if ok && newest.Metadata.UUID != uuid {
 		return "a newer run shows how the task stands", nil
 	}
-	v, err := s.Store.View(uuid)
-	if err != nil {
-		return "", err
-	}
-	want := h.Labels.Status[v.Status()]
-	var remove []string
-	for _, name := range h.Labels.Status {
-		if !strings.EqualFold(name, want) {
-			remove = append(remove, name)
+	want, asks := h.Labels.Status[v.Status()], h.Labels.Trigger
+	var add, remove []string
+	if v.Metadata.TaskKey.Type == task.TypeReview { // how the work on the request stands is not its to say
+		want, asks = "", h.Labels.Review
+	} else {
+		add = []string{want}
+		for _, name := range h.Labels.Status {
+			if !strings.EqualFold(name, want) {
+				remove = append(remove, name)
+			}
 		}
 	}
 	if strings.HasPrefix(e.Key, QueuedLabels(uuid).Key) {
-		own, err := s.ownTrigger(ctx, h, v)
+		own, err := s.ownTrigger(ctx, h, v, asks)
 		if err != nil {
 			return "", err
 		}
 		if own {
-			remove = append(remove, h.Labels.Trigger)
+			remove = append(remove, asks)
 		}
+	}
+	if len(add)+len(remove) == 0 {
+		return want, nil
 	}
 	if h.Labels.Create {
 		if err := h.EnsureLabels(ctx, forge.RepoOf(key), h.Labels.All()); err != nil && !optional(err) {
 			return "", err
 		}
 	}
-	return want, h.SetLabels(ctx, key, []string{want}, remove)
+	return want, h.SetLabels(ctx, key, add, remove)
 }
 
 // ownTrigger reports whether the label that asks is the one that this very run
 // took up: one that was put on since, perhaps while the forge was down, asks for
 // another.
-func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View) (bool, error) {
+func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View, label string) (bool, error) {
 	taken, err := order.LastAct(ctx, s.Store, v)
 	if err != nil {
 		return false, err
 	}
-	last, err := h.Asked(ctx, v.Metadata.TaskKey, forge.Trigger{Label: h.Labels.Trigger})
+	last, err := h.Asked(ctx, v.Metadata.TaskKey.Item(), forge.Trigger{Label: label})
 	if errors.Is(err, forge.ErrNotAsked) {
 		return false, nil
 	}
@@ -73,13 +81,14 @@ func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View) 
 // Labels are the labels that show how a task stands.
 type Labels struct {
 	Trigger string
+	Review  string // asks for a review of a pull request; "" where there are none
 	Status  map[task.Status]string
 	Create  bool // where a repository lacks them
 }
 
 // Ours reports whether a label is one of them.
 func (l Labels) Ours(name string) bool {
-	if strings.EqualFold(name, l.Trigger) {
+	if strings.EqualFold(name, l.Trigger) || strings.EqualFold(name, l.Review) {
 		return true
 	}
 	for _, own := range l.Status {
@@ -90,14 +99,18 @@ func (l Labels) Ours(name string) bool {
 	return false
 }
 
-// Asking is the label that asks for work, as it is made.
-func (l Labels) Asking() forge.Label {
-	return forge.Label{Name: l.Trigger, Color: "0E8A16", Description: "Asks tori to work on this"}
+// Asking are the labels that ask for something, as they are made.
+func (l Labels) Asking() []forge.Label {
+	all := []forge.Label{{Name: l.Trigger, Color: "0E8A16", Description: "Asks tori to work on this"}}
+	if l.Review != "" {
+		all = append(all, forge.Label{Name: l.Review, Color: "006B75", Description: "Asks tori to review this"})
+	}
+	return all
 }
 
 // All are the labels as they are made.
 func (l Labels) All() []forge.Label {
-	out := []forge.Label{l.Asking()}
+	out := l.Asking()
 	seen := map[string]bool{}
 	for _, s := range task.Statuses() {
 		name := l.Status[s]

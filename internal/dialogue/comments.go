@@ -103,7 +103,7 @@ type Thread struct {
 
 // Thread reads what was said until now; before is what an earlier run was told.
 func (d *Dialogue) Thread(ctx context.Context, before *Earlier) (t Thread, err error) {
-	comments, left, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey)
+	comments, left, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey.Item())
 	if err != nil {
 		return t, err
 	}
@@ -243,7 +243,7 @@ func (d *Dialogue) catchUp(ctx context.Context) error {
 	if d.caughtUp && (d.Signals != nil || !d.run.Here()) {
 		return nil
 	}
-	missed, _, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey)
+	missed, _, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey.Item())
 	if err == nil {
 		d.caughtUp = true
 		d.inbox = append(d.inbox, missed...)

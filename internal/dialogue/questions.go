@@ -200,7 +200,7 @@ func (d *Dialogue) replies(ctx context.Context, q planning.Question) (all []forg
 
 // repliesAt are those where the task lies.
 func (d *Dialogue) repliesAt(ctx context.Context, q planning.Question) (said []forge.Comment, put time.Time, err error) {
-	all, _, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey)
+	all, _, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey.Item())
 	if err != nil {
 		return nil, put, err
 	}

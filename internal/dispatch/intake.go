@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -274,7 +275,7 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 	if !fresh {
 		return nil
 	}
-	items, err := w.Host.Triggered(ctx, r, w.trigger())
+	items, err := w.triggered(ctx, r)
 	if forge.Is(err, forge.Invalid) { // the others are there
 		i.Log.Warn("Not all that may ask for work can be read: "+err.Error(), "repository", r.String())
 	} else if err != nil {
@@ -295,6 +296,23 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 		w.failing.worked(it.Key.String())
 	}
 	return nil
+}
+
+// triggered lists the items that ask for something. A pull request that asks for a review has
+// the key of that.
+func (w *Watch) triggered(ctx context.Context, r forge.Repo) ([]forge.Item, error) {
+	items, err := w.Host.Triggered(ctx, r, w.trigger())
+	if w.Host.Labels.Review == "" || err != nil && !forge.Is(err, forge.Invalid) {
+		return items, err
+	}
+	pulls, perr := w.Host.Triggered(ctx, r, forge.Trigger{Label: w.Host.Labels.Review})
+	for _, it := range pulls {
+		if it.Pull != nil {
+			it.Key = it.Key.Review()
+			items = append(items, it)
+		}
+	}
+	return items, cmp.Or(perr, err)
 }
 
 // trouble counts the items of a repository that fail in a row.
@@ -336,14 +354,18 @@ func (i *Intake) asked(ctx context.Context, w *Watch, it forge.Item) error {
 // asks are the acts that an item's label and its assignment come from.
 func (i *Intake) asks(ctx context.Context, w *Watch, it forge.Item) (all []order.Act, err error) {
 	for _, how := range []string{order.ByLabel, order.ByAssignment} {
-		t, on := forge.Trigger{Label: w.Label}, it.Has(w.Label)
+		label, review := w.Label, it.Key.Type == task.TypeReview
+		if review {
+			label = w.Host.Labels.Review
+		}
+		t, on := forge.Trigger{Label: label}, it.Has(label)
 		if how == order.ByAssignment {
-			t, on = forge.Trigger{Assignee: w.self}, w.Assignment && it.AssignedTo(w.self)
+			t, on = forge.Trigger{Assignee: w.self}, w.Assignment && !review && it.AssignedTo(w.self)
 		}
 		if !on {
 			continue
 		}
-		who, err := w.Host.Asked(ctx, it.Key, t)
+		who, err := w.Host.Asked(ctx, it.Key.Item(), t)
 		if errors.Is(err, forge.ErrNotAsked) {
 			continue
 		}
@@ -461,7 +483,7 @@ func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row)
 	if err != nil {
 		return err
 	}
-	it, err := w.Host.Item(ctx, r.Key)
+	it, err := w.Host.Item(ctx, r.Key.Item())
 	if forge.Is(err, forge.Gone) {
 		return i.stop(ctx, r, "dispatch.closed")
 	}
@@ -492,7 +514,7 @@ func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row)
 		return i.stop(ctx, r, "dispatch.closed")
 	case job.Act.How == order.ByAssignment && !it.AssignedTo(w.self):
 		return i.stop(ctx, r, "dispatch.unassigned")
-	case !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
+	case r.Key.Type == task.TypeReview, !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
 		return nil
 	}
 	// The item may have been read as it was a moment ago, and a label may have
