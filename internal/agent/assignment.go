@@ -21,7 +21,8 @@ type assignment struct {
 	continues               bool // the work of an earlier run is on the branch
 	said                    dialogue.Thread
 	pull                    *forge.Pull // nil for an issue
-	kind                    string      // the task's type
+	kind                    string      // the task's type at its forge
+	review                  bool        // it is to be reviewed, and not worked on
 	conflicts               []string    // files with conflict markers
 	ci                      []forge.CheckRun
 	ciUnread                bool // there may be others, which may not be read
@@ -34,7 +35,7 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m assignmen
 	if err != nil {
 		return m, err
 	}
-	key := r.ledger.Metadata().TaskKey
+	key := r.ledger.Metadata().TaskKey.Item()
 	m = assignment{title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull, kind: key.Type}
 	if !r.out.Here() {
 		m.id = it.Key.Number() + " of " + forge.RepoOf(key).String()

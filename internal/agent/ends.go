@@ -45,7 +45,12 @@ type cause struct {
 // on with.
 var endRules = []endRule{
 	{"the work is done", func(c cause) bool { return c.err == nil }, task.Completed, false,
-		func(c cause, l i18n.Lang) string { return c.r.verify.summary(l) }},
+		func(c cause, l i18n.Lang) string {
+			if c.r.review != nil {
+				return l.T("review.done", len(c.r.review.done.Findings))
+			}
+			return c.r.verify.summary(l)
+		}},
 
 	// Somebody or something ended the run's context.
 	{"its time is used up", ended(ErrOverTime), task.Failed, false,

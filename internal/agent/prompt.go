@@ -157,8 +157,15 @@ const maxFilesNamed = 50
 func pullText(m assignment) string {
 	var b strings.Builder
 	p, ci := m.pull, m.ci
-	fmt.Fprintf(&b, "You work on the branch of this %s, %s, which is to be merged into %s. What you change is added to it as one commit.\n", strings.ReplaceAll(m.kind, "_", " "), p.Head.Name, p.Base.Name)
-	if p.Conflicts {
+	kind := strings.ReplaceAll(m.kind, "_", " ")
+	if m.review {
+		fmt.Fprintf(&b, "You review this %s, of the branch %s, which is to be merged into %s.\n", kind, p.Head.Name, p.Base.Name)
+	} else {
+		fmt.Fprintf(&b, "You work on the branch of this %s, %s, which is to be merged into %s. What you change is added to it as one commit.\n", kind, p.Head.Name, p.Base.Name)
+	}
+	if p.Conflicts && m.review {
+		fmt.Fprintf(&b, "It conflicts with %s; the forge shows people that.\n", p.Base.Name)
+	} else if p.Conflicts {
 		b.WriteString(mergeText(p.Base.Name, m.conflicts))
 	}
 	var failed []forge.CheckRun

@@ -52,6 +52,7 @@ type Run struct {
 
 	item     *forge.Item
 	proposal *pullEffect
+	review   *forge.ReviewPost
 }
 
 // NewRun is what the run of a context hands over; the error says that nobody knows
@@ -82,11 +83,12 @@ const (
 	EffectPull    = "pull_request"
 	EffectComment = "comment"
 	EffectLabels  = "labels"
+	EffectReview  = "review"
 )
 
 // Handlers deliver the effects, by kind.
 func (s *Service) Handlers() map[string]Handler {
-	return map[string]Handler{EffectPush: s.deliverBranch, EffectPull: s.deliverProposal, EffectComment: s.deliverComment, EffectLabels: s.deliverLabels}
+	return map[string]Handler{EffectPush: s.deliverBranch, EffectPull: s.deliverProposal, EffectComment: s.deliverComment, EffectLabels: s.deliverLabels, EffectReview: s.deliverReview}
 }
 
 // NotDelivered begins the result of an effect that the other side will never

@@ -104,6 +104,9 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 			add(EffectPull, r.proposal)
 		}
 	}
+	if r.review != nil && end.Status == task.Completed {
+		add(EffectReview, r.review)
+	}
 	asks := r.Order.ByHand() && end.Status == task.AwaitingApproval // the question says enough
 	if end.Comment != "" && !asks && !r.Order.Silent() {
 		e, cerr := r.commentOn(id, at, end.Comment)
