@@ -97,7 +97,7 @@ func TestWhereFindingsStand(t *testing.T) {
 		{finding{Path: "other.go", Line: 1}, `"other.go" is no file of the change, which has: new.go, gone.txt, logo.`},
 		{finding{Path: "gone.txt", Line: 1}, "gone.txt shows no line of the new side: it is deleted, +0 -1."},
 		{finding{Path: "new.go", Line: 12, Suggestion: &bad}, "Leave the suggestion out."},
-		{finding{Path: "new.go", Line: 12, Body: strings.Repeat("x", mostReview)}, "are taken. Keep what matters most."},
+		{finding{Path: "new.go", Line: 12, Body: strings.Repeat("x", mostReview+1)}, "are taken. Keep what matters most."},
 	} {
 		got := strings.Join(v.wrong(&verdictOf{Findings: []finding{c.f}}), "\n")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

@@ -118,10 +118,10 @@ func TestAReviewKilledAtRandom(t *testing.T) {
 }
 
 // A request from somebody's own copy of the repository is reviewed, too, and nothing of it is
-// executed or pushed to.
+// run: the setup would fail.
 func TestAReviewOfAFork(t *testing.T) {
 	t.Parallel()
-	w, all := newHomes(t, "language: en\nsetup: [touch /tmp/never]\n", "acme", "github")
+	w, all := newHomes(t, "language: en\nsetup: [exit 1]\n", "acme", "github")
 	h := all[0].(*gitHubHome)
 	h.AddUser(githubtest.User{Login: "eve", ID: 105})
 	fork := h.r.Fork("eve")
