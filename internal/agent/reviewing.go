@@ -216,12 +216,25 @@ func (v *reviewer) tool() tool.Tool {
 		if wrong := v.wrong(&said); len(wrong) > 0 {
 			return tool.Failf("The review is not taken. Mend this and call %s again, with all findings:\n- %s", submitName, strings.Join(wrong, "\n- ")), nil
 		}
+		v.mask(&said)
 		if err := v.r.noteWhole(reviewFile, said); err != nil {
 			return tool.Result{}, err
 		}
 		v.done = &said
 		return tool.Text("The review is taken."), nil
 	})
+}
+
+// mask masks what a review holds of secrets; a suggestion with one is none.
+func (v *reviewer) mask(said *verdictOf) {
+	said.Verdict = v.r.Store.Redact(said.Verdict)
+	for i := range said.Findings {
+		f := &said.Findings[i]
+		f.Title, f.Body = v.r.Store.Redact(f.Title), v.r.Store.Redact(f.Body)
+		if f.Suggestion != nil && v.r.Store.Redact(*f.Suggestion) != *f.Suggestion {
+			f.Suggestion = nil
+		}
+	}
 }
 
 // wrong says what keeps a review from being taken, for the model; it brings what is meant into
