@@ -97,6 +97,16 @@ func (c *changedFile) head() string {
 	return s + ")"
 }
 
+// telling is the line of some that says most: a brace is in many places.
+func (c *changedFile) telling(from, to int) (text string) {
+	for n := from; n <= to; n++ {
+		if l := strings.TrimSpace(c.lines[n].text); len(l) > len(text) {
+			text = l
+		}
+	}
+	return text
+}
+
 // mostSpans is how many parts of a file are named.
 const mostSpans = 20
 

@@ -77,6 +77,9 @@ logo (added, binary)`
 	if l := c.file("new.go").lines; l[12].old != 0 || l[13].old != 12 || l[43].old != 41 {
 		t.Errorf("%+v", l)
 	}
+	if got := c.file("new.go").telling(12, 14); got != "c()" {
+		t.Errorf("%q", got)
+	}
 }
 
 // A finding stands on lines that the change shows, or the model is told which those are.

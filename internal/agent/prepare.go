@@ -85,6 +85,7 @@ func (r *run) prepare(ctx context.Context) error {
 func (r *run) tellRules(ctx context.Context) error {
 	p, err := r.readProject(ctx)
 	if p != nil {
+		p.Setup, p.Checks = nil, nil // nothing is run
 		r.tellProject(p)
 	}
 	return err
@@ -207,13 +208,11 @@ func (r *run) appendFirst(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	system, last := systemPrompt, ""
-	if r.review != nil {
-		system, m.review = reviewPrompt, true
-		last, err = r.review.request(ctx)
-	} else {
-		last, err = r.similar(ctx, m.title, m.body)
+	system, tellLast := systemPrompt, func(ctx context.Context) (string, error) { return r.similar(ctx, m.title, m.body) }
+	if m.review = r.review != nil; m.review {
+		system, tellLast = reviewPrompt, r.review.request
 	}
+	last, err := tellLast(ctx)
 	if err != nil {
 		return err
 	}

@@ -347,7 +347,9 @@ func (v *reviewer) handOver(ctx context.Context) error {
 	if err := r.ledger.Activity(contextstore.Completing, "hand_over"); err != nil {
 		return err
 	}
-	if err := v.readEarlier(ctx); err != nil {
+	if err := v.readEarlier(ctx); delivery.Passing(err) {
+		r.log.Warn("What stands at the forge by now is not known: " + r.Store.Redact(err.Error()))
+	} else if err != nil {
 		return err
 	}
 	known := map[string]bool{}
@@ -358,7 +360,7 @@ func (v *reviewer) handOver(ctx context.Context) error {
 	for _, f := range v.done.Findings {
 		at := v.change.file(f.Path)
 		line := at.lines[int(f.EndLine)]
-		id := mark(f.Path, line.text) + "." + mark(f.Title)
+		id := mark(f.Path, at.telling(int(f.Line), int(f.EndLine))) + "." + mark(f.Title)
 		if known[id] {
 			continue
 		}

@@ -118,7 +118,7 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 	if end.Question != nil {
 		all = append(all, *end.Question)
 	}
-	if !r.Order.ByHand() {
+	if !r.Order.ByHand() && !r.Reviews() {
 		all = append(all, labelsOf(id, at))
 	}
 	return all, err

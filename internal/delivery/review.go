@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"toritsugi/internal/contextstore"
@@ -39,6 +40,9 @@ func (r *Run) Review(ctx context.Context, p forge.ReviewPost) (err error) {
 // comment.
 func (r *Run) mayReview(ctx context.Context, text string) (string, error) {
 	text, err := allowed(ctx, r.Broker, comment(r.Ledger.Metadata(), EffectReview, text))
+	if errors.As(err, new(*i18n.Error)) { // to go on would not help
+		err = &TaskError{Err: err}
+	}
 	return redact.Printable(r.Store.Redact(text)), err
 }
 
