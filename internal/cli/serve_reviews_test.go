@@ -138,3 +138,29 @@ func TestAReviewOfAFork(t *testing.T) {
 	}
 	w.sound()
 }
+
+// A review that is not handed in says so once, and how to ask again; strangers ask for none.
+func TestAReviewThatComesToNothing(t *testing.T) {
+	t.Parallel()
+	w, all := newHomes(t, "language: en\n", "acme", "github")
+	h := all[0].(*gitHubHome)
+	h.AddUser(githubtest.User{Login: "eve", ID: 105})
+	h.put("feature", "answer.txt", "42\n")
+	item := h.offer("feature", "Say 42")
+	write(t, filepath.Join(w.dir, "script.yaml"), "- say: Looks good to me.\n- say: As I said.\n- say: Fine!\n")
+	h.label(item, "bug")
+	h.label(item, "coding agent review")
+	log := w.look()
+	said := h.said(item)
+	if len(said) != 1 || !strings.Contains(said[0], "❌ **Failed**") || !strings.Contains(said[0], "ended without handing a review in") || !strings.Contains(said[0], "a comment `/review`, asks for a review again") || h.labels(item) != "bug" {
+		t.Errorf("%q, labels %q\n%s", said, h.labels(item), log)
+	}
+	h.r.Comment(number(item), "eve", "/review")
+	n := h.open("An issue", "x")
+	h.say(n, "/review")
+	h.say(item, "/stop")
+	if log += w.look(); len(w.runs()) != 1 || len(h.said(item)) != 3 {
+		t.Errorf("%d runs, %q\n%s", len(w.runs()), h.said(item), log)
+	}
+	w.sound()
+}
