@@ -79,6 +79,9 @@ func (r *run) attempt(ctx context.Context) (again bool, err error) {
 	if r.lead.answer, err = r.lead.coordinator.Run(ctx); err != nil {
 		return false, err
 	}
+	if r.review != nil {
+		return false, r.review.handOver(ctx)
+	}
 	for _, stage := range []func(context.Context) (again bool, err error){r.objected, r.verified, r.judged, r.propose} {
 		if again, err := stage(ctx); err != nil || again {
 			return again, err
@@ -102,6 +105,7 @@ type run struct {
 	past   inheritance        // from earlier runs
 	lead   coordination       // of the model
 	verify verification
+	review *reviewer // nil in runs that do not review
 	screen display
 	end    endDetails
 	left   bool // to the task of a draft, which goes on with the work

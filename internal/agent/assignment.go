@@ -23,7 +23,8 @@ type assignment struct {
 	pull                    *forge.Pull // nil for an issue
 	issue                   bool        // an issue is asked for, and pull is the draft that was opened for it
 	draft                   string      // what that says, where it was asked for there
-	kind                    string      // the task's type
+	kind                    string      // the task's type at its forge
+	review                  bool        // it is to be reviewed, and not worked on
 	conflicts               []string    // files with conflict markers
 	ci                      []forge.CheckRun
 	ciUnread                bool // there may be others, which may not be read
@@ -36,7 +37,7 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m assignmen
 	if err != nil {
 		return m, err
 	}
-	key, asked, from := r.ledger.Metadata().TaskKey, it, r.out.Order.For
+	key, asked, from := r.ledger.Metadata().TaskKey.Item(), it, r.out.Order.For
 	if from != nil {
 		if asked, err = r.out.Issue(ctx); err != nil {
 			return m, err

@@ -78,6 +78,9 @@ func (r *verification) shown(l i18n.Lang, v verdict.Verdict) string {
 // comment is the text that people read under the issue: how the run ended, what was
 // changed and why, how that was verified, what is open, and the rest.
 func (r *run) comment(l i18n.Lang) string {
+	if r.out.Reviews() {
+		return r.reviewEnded(l)
+	}
 	var b strings.Builder
 	o := r.report.Outcome
 	if r.left && o.Status == task.Completed { // where to, the delivery adds

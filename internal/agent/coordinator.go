@@ -87,7 +87,7 @@ func (p planned) Verify(ctx context.Context) (planning.Result, error) {
 // plans reports whether a plan leads the run: decided when it begins, for the
 // system prompt says so.
 func (r *run) plans() bool {
-	if r.Planning == nil {
+	if r.Planning == nil || r.out.Reviews() {
 		return false
 	}
 	if !r.start.Whole {
@@ -130,6 +130,9 @@ func (r *run) rules(task string) (text string) {
 	if r.lead.history != nil {
 		text = "\n" + r.Planning.Prompts.System()
 	}
+	if r.review != nil {
+		text = reviewLanguage[r.Lang]
+	}
 	if r.lead.about != nil {
 		text += r.lead.about(task)
 	}
@@ -137,6 +140,12 @@ func (r *run) rules(task string) (text string) {
 		text += wishes + r.Wishes
 	}
 	return text
+}
+
+// reviewLanguage says in which language people read a review.
+var reviewLanguage = map[i18n.Lang]string{
+	i18n.English:  "- Write verdict, titles and bodies in English.\n",
+	i18n.Japanese: "- Write verdict, titles and bodies in Japanese.\n",
 }
 
 // wishes goes before what the user of a run wants of each of their runs.
@@ -149,6 +158,11 @@ func (r *run) coordinate(ctx context.Context) error {
 		return err
 	}
 	base := director{r: r}
+	if r.review != nil {
+		r.lead.loop = turn.New(s, turn.NoCircles(reviewDirector{base, r.review}))
+		r.lead.coordinator = r.review
+		return ctx.Err()
+	}
 	if r.lead.history == nil {
 		r.lead.loop = turn.New(s, turn.NoCircles(base))
 		r.lead.coordinator = plain{r.lead.loop}

@@ -46,7 +46,12 @@ type cause struct {
 var endRules = []endRule{
 	{"the work goes on at the draft", func(c cause) bool { return c.err == nil && c.r.left }, task.Completed, false, text("agent.left")},
 	{"the work is done", func(c cause) bool { return c.err == nil }, task.Completed, false,
-		func(c cause, l i18n.Lang) string { return c.r.verify.summary(l) }},
+		func(c cause, l i18n.Lang) string {
+			if c.r.review != nil {
+				return l.T("review.done", len(c.r.review.done.Findings))
+			}
+			return c.r.verify.summary(l)
+		}},
 
 	// Somebody or something ended the run's context.
 	{"its time is used up", ended(ErrOverTime), task.Failed, false,

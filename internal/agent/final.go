@@ -41,7 +41,7 @@ type summaryEffect struct {
 // not just fail. ctx is that of the process: where that ends, nobody asks a model.
 func (r *run) owesSummary(ctx context.Context, ended error) bool {
 	st := r.ledger.State()
-	if r.Window.Summarizer == nil || r.Scripted || ctx.Err() != nil || byBudget(ended) || errors.As(ended, new(*llm.Error)) || r.report.Outcome.Status == task.Failed {
+	if r.Window.Summarizer == nil || r.out.Reviews() || r.Scripted || ctx.Err() != nil || byBudget(ended) || errors.As(ended, new(*llm.Error)) || r.report.Outcome.Status == task.Failed {
 		return false
 	}
 	left := st.CompressionCount > 0

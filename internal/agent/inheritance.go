@@ -39,8 +39,8 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	if r.start.Heir { // a power cut came before the request was written
 		return r.past.from.Load(), nil
 	}
-	if r.out.Order.Chat != nil {
-		return nil, nil // a job of a conversation has no earlier runs
+	if r.out.Order.Chat != nil || r.review != nil {
+		return nil, nil // a job of a conversation has no earlier runs; a review is told of findings
 	}
 	rules := r.Inheritance
 	if most := r.Window.Tokens / 4; rules.MaxTokens == 0 || rules.MaxTokens > most {
@@ -159,8 +159,8 @@ func inheritedOf(dir string) (*memory.Inherited, error) {
 // firstMessages are those that a run begins with: in between, what it inherits,
 // as something an assistant said (inherit §4.3). What they say of the project is
 // fixed by that, also for whoever takes the run up again.
-func firstMessages(in *memory.Inherited, rules string, request contextstore.Message) []contextstore.Message {
-	all := []contextstore.Message{{Role: llm.RoleSystem, Content: systemPrompt + rules}}
+func firstMessages(in *memory.Inherited, system string, request contextstore.Message) []contextstore.Message {
+	all := []contextstore.Message{{Role: llm.RoleSystem, Content: system}}
 	if in != nil {
 		all = append(all, contextstore.Message{Role: llm.RoleAssistant, Content: in.Content})
 		request.Content = inheritedHint + request.Content

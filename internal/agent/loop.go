@@ -26,6 +26,10 @@ func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err er
 	// A result takes an eighth of the window at most, those of one answer half.
 	limits := tool.Limits{MaxOutput: max(min(r.Tools.MaxOutput, r.Window.Tokens/2), tool.MinMaxOutput), Filter: r.Masking.Filter,
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
+	if r.review != nil {
+		own := append(r.review.tools(root, limits), &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput})
+		return r.loopSettings(limits, nil, own)
+	}
 	own := tool.Builtins(tool.Env{Root: root, Dir: r.out.Workspace.Tree(), Shell: shell{r}, Hosts: r.Sandbox.Network.AllowHosts, ShellTimeout: r.Sandbox.ShellTimeout,
 		Judge: r.judge, Jobs: r.env.jobs, Git: r.out.Workspace, Masks: r.standIns, Limits: limits})
 	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: append(r.earlier(), r.similarRuns()...)})
@@ -41,7 +45,12 @@ func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err er
 	if err != nil {
 		return s, false, err
 	}
-	tools, err := tool.NewRegistry(limits, r.steps(append(all, absent(before, all)...))...)
+	return r.loopSettings(limits, before, r.steps(append(all, absent(before, all)...)))
+}
+
+// loopSettings are those of a loop with some tools; before is what an earlier owner offered.
+func (r *run) loopSettings(limits tool.Limits, before []llm.Tool, all []tool.Tool) (s turn.Settings, first bool, err error) {
+	tools, err := tool.NewRegistry(limits, all...)
 	if err == nil {
 		tools, err = r.restricted(tools)
 	}

@@ -64,13 +64,28 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	if !r.start.Whole { // else what was shown stays until the plan is known again
-		r.screen.hide = r.showProgress(ctx)
+		if !r.out.Reviews() { // whose one comment is the review
+			r.screen.hide = r.showProgress(ctx)
+		}
 		r.out.TakenUp(ctx)
+	}
+	if r.out.Reviews() {
+		return errors.Join(r.openReview(ctx), r.tellRules(ctx))
 	}
 	if err := r.equip(ctx); err != nil {
 		return err
 	}
 	return r.verify.FindBase(ctx)
+}
+
+// tellRules has a model that reviews told what the project says of itself.
+func (r *run) tellRules(ctx context.Context) error {
+	p, err := r.readProject(ctx)
+	if p != nil {
+		p.Setup, p.Checks = nil, nil // nothing is run
+		r.tellProject(p)
+	}
+	return err
 }
 
 // openWorkspace reads what the run was asked for and what earlier owners left, and
@@ -149,13 +164,15 @@ func (r *run) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.verify.WasTold(int64(r.start.Size)); err != nil {
-		return err
+	if r.review == nil {
+		if err := r.verify.WasTold(int64(r.start.Size)); err != nil {
+			return err
+		}
 	}
 	if err := r.coordinate(ctx); err != nil {
 		return err
 	}
-	if r.screen.hide == nil {
+	if r.screen.hide == nil && r.review == nil {
 		r.screen.hide = r.showProgress(ctx)
 	}
 	return nil
@@ -183,18 +200,26 @@ func (r *run) appendFirst(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if m.pull != nil && m.pull.Conflicts {
+	if m.pull != nil && m.pull.Conflicts && r.review == nil {
 		if m.conflicts, err = r.out.Merge(ctx); err != nil {
 			return err
 		}
 	}
-	similar, err := r.similar(ctx, m.title, m.body)
+	system, tellLast := systemPrompt, func(ctx context.Context) (string, error) { return r.similar(ctx, m.title, m.body) }
+	if m.review = r.review != nil; m.review {
+		system, tellLast = reviewPrompt, r.review.request
+	}
+	last, err := tellLast(ctx)
 	if err != nil {
 		return err
 	}
 	r.talk.CaughtUp()
-	first := firstMessages(in, r.rules(m.title+"\n"+m.body), contextstore.Message{Role: llm.RoleUser, Images: p.images,
-		Content: taskPrompt(m, r.verify.Told(), r.talk.MaxBytes) + missing + p.tell() + similar})
+	checks := ""
+	if r.review == nil {
+		checks = r.verify.Told()
+	}
+	first := firstMessages(in, system+r.rules(m.title+"\n"+m.body), contextstore.Message{Role: llm.RoleUser, Images: p.images,
+		Content: taskPrompt(m, checks, r.talk.MaxBytes) + missing + p.tell() + last})
 	// After a power cut some of them may be there already.
 	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {
 		return err

@@ -73,8 +73,13 @@ func (r *run) learn(ctx context.Context, p *project.Project) error {
 	} else if !auto && len(p.Setup) > 0 && !r.start.Whole {
 		r.log.Info("Nothing is installed for this run; the setting setup could hold: " + strings.Join(p.ToInstall(), "; "))
 	}
+	r.tellProject(p)
+	return nil
+}
+
+// tellProject has the model told of a project.
+func (r *run) tellProject(p *project.Project) {
 	if o := r.projectOptions(); o.Rules || o.Map {
 		r.lead.about = func(task string) string { return p.Prompt(r.Window.Tokens/4*3, task) }
 	}
-	return nil
 }

@@ -157,15 +157,22 @@ const maxFilesNamed = 50
 func pullText(m assignment, most int) string {
 	var b strings.Builder
 	p, ci := m.pull, m.ci
-	this := "this " + strings.ReplaceAll(m.kind, "_", " ")
+	kind := strings.ReplaceAll(m.kind, "_", " ")
+	this := "this " + kind
 	if m.issue {
-		this = "the " + strings.ReplaceAll(m.kind, "_", " ") + " that was opened for the issue"
+		this = "the " + kind + " that was opened for the issue"
 	}
-	fmt.Fprintf(&b, "You work on the branch of %s, %s, which is to be merged into %s. What you change is added to it as one commit.\n", this, p.Head.Name, p.Base.Name)
+	if m.review {
+		fmt.Fprintf(&b, "You review %s, of the branch %s, which is to be merged into %s.\n", this, p.Head.Name, p.Base.Name)
+	} else {
+		fmt.Fprintf(&b, "You work on the branch of %s, %s, which is to be merged into %s. What you change is added to it as one commit.\n", this, p.Head.Name, p.Base.Name)
+	}
 	if m.draft != "" {
 		b.WriteString("It says of itself:\n" + llm.Tagged(m.kind, progress.Head(strings.TrimSpace(m.draft), most)) + "\n")
 	}
-	if p.Conflicts {
+	if p.Conflicts && m.review {
+		fmt.Fprintf(&b, "It conflicts with %s; the forge shows people that.\n", p.Base.Name)
+	} else if p.Conflicts {
 		b.WriteString(mergeText(p.Base.Name, m.conflicts))
 	}
 	var failed []forge.CheckRun

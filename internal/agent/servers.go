@@ -112,7 +112,7 @@ func (r *run) restricted(all *tool.Registry) (*tool.Registry, error) {
 	rules := slices.Clone(r.Tools.Access)
 	for i := range rules {
 		for _, d := range all.Definitions() {
-			if len(rules[i].Allow) > 0 && (d.Name == mcp.FindName || d.Name == mcp.CallName || planning.IsTool(d.Name)) {
+			if len(rules[i].Allow) > 0 && (d.Name == mcp.FindName || d.Name == mcp.CallName || d.Name == submitName || planning.IsTool(d.Name)) {
 				rules[i].Allow = append(slices.Clip(rules[i].Allow), d.Name)
 			}
 		}

@@ -136,13 +136,14 @@ func (r *run) tells() bool {
 // completed: nobody would hear of it. looking is the context of git.
 func (r *run) speak(ctx, looking context.Context) {
 	o := &r.report.Outcome
-	if r.out.Workspace != nil && r.report.Files == nil && o.Status != task.Completed {
+	reviews := r.out.Reviews()
+	if r.out.Workspace != nil && r.report.Files == nil && !reviews && o.Status != task.Completed {
 		r.noteFiles(looking) // what was done until then is in the tree: say so
 	}
-	if !r.tells() {
+	if !r.tells() || reviews && o.Status == task.Completed { // the review says it
 		return
 	}
-	if !r.out.Here() && (o.Status == task.Stopped || o.Status == task.Failed) {
+	if !r.out.Here() && !reviews && (o.Status == task.Stopped || o.Status == task.Failed) {
 		r.salvage(looking)
 	}
 	if o.Status == task.AwaitingApproval {

@@ -127,7 +127,7 @@ func (s *system) openForge(f config.Forge) error {
 	}
 	least, _ := forge.ParsePermission(f.MinPermission)
 	s.hosts[f.Source] = &delivery.Host{Tracker: made, Code: made, CAFile: cmp.Or(f.CAFile, s.env.Getenv("SSL_CERT_FILE")), Proxy: proxyFor(f.URL, s.env.Getenv), Least: least, Omit: f.UntrustedComments == "omit", FollowUp: f.FollowUp,
-		Labels: delivery.Labels{Trigger: f.BotLabel, Create: f.CreateLabels, Status: map[task.Status]string{
+		Labels: delivery.Labels{Trigger: f.BotLabel, Review: f.ReviewLabel, Create: f.CreateLabels, Status: map[task.Status]string{
 			task.Queued: f.ProcessingLabel, task.Running: f.ProcessingLabel, task.Paused: f.PausedLabel, task.AwaitingApproval: f.WaitingLabel,
 			task.Completed: f.DoneLabel, task.Stopped: f.StoppedLabel, task.Failed: f.FailedLabel}}}
 	return nil

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,7 +28,10 @@ type home interface {
 	say(item, body string)
 	review(item, body, file string, line int, remark string) // wants changes
 	labels(item string) string
-	said(item string) []string // all notes, people's and ours
+	said(item string) []string                     // all notes, people's and ours
+	put(branch, file, text string)                 // from main where the branch is new
+	offer(branch, title string) (item string)      // hanako's, into main
+	reviews(item string) (texts, onLines []string) // the latter "file:line text"
 	pulls() []pull
 	git(args ...string) (string, error) // in the bare repository
 	wrap(f func(http.Handler) http.Handler)
@@ -85,6 +90,22 @@ func (h *gitHubHome) said(item string) (all []string) {
 	}
 	return all
 }
+func (h *gitHubHome) put(branch, file, text string) {
+	h.r.Commit(branch, "hanako", "work", map[string]string{file: text})
+}
+func (h *gitHubHome) offer(branch, title string) string {
+	return fmt.Sprint("#", h.r.OpenPull("hanako", branch, "main", title, "Please look."))
+}
+func (h *gitHubHome) reviews(item string) (texts, onLines []string) {
+	p := h.r.Issue(number(item)).Pull
+	for _, v := range p.Reviews {
+		texts = append(texts, v.Body)
+	}
+	for _, l := range p.Lines {
+		onLines = append(onLines, fmt.Sprintf("%s:%d %s", l.Path, l.Line, l.Body))
+	}
+	return texts, onLines
+}
 func (h *gitHubHome) pulls() (all []pull) {
 	for _, p := range h.r.Pulls() {
 		all = append(all, pull{fmt.Sprint("#", p.Number), p.Title, p.Body, p.Pull.Head, p.Pull.Draft, p.Pull.Reviewers})
@@ -136,8 +157,21 @@ func (h *gitLabHome) review(item, body, file string, line int, remark string) {
 	h.p.Remark(iid(item), "hanako", file, line, remark, 0)
 	h.p.Verdict(iid(item), "hanako", "requested_changes")
 }
-func (h *gitLabHome) labels(item string) string { return strings.Join(h.p.LabelsOf(iid(item)), ", ") }
-func (h *gitLabHome) said(item string) []string { return h.p.Notes(iid(item)) }
+func (h *gitLabHome) labels(item string) string     { return strings.Join(h.p.LabelsOf(iid(item)), ", ") }
+func (h *gitLabHome) said(item string) []string     { return h.p.Notes(iid(item)) }
+func (h *gitLabHome) put(branch, file, text string) { h.p.Commit(branch, file, text) }
+func (h *gitLabHome) offer(branch, title string) string {
+	return fmt.Sprint("!", h.p.Merge("hanako", h.p, branch, "main", title, "Please look."))
+}
+func (h *gitLabHome) reviews(item string) (texts, onLines []string) {
+	onLines = h.p.Remarks(item)
+	for _, n := range h.said(item) {
+		if !slices.ContainsFunc(onLines, func(l string) bool { return strings.HasSuffix(l, n) }) {
+			texts = append(texts, n)
+		}
+	}
+	return texts, onLines
+}
 func (h *gitLabHome) pulls() (all []pull) {
 	for n, source := range h.p.Merges() {
 		item := fmt.Sprint("!", n+1)
@@ -178,6 +212,37 @@ func (h *giteaHome) review(item, body, file string, line int, remark string) {
 }
 func (h *giteaHome) labels(item string) string { return strings.Join(h.LabelsOf(iid(item)), ", ") }
 func (h *giteaHome) said(item string) []string { return h.Notes(iid(item)) }
+func (h *giteaHome) put(branch, file, text string) {
+	o := map[string]any{"content": base64.StdEncoding.EncodeToString([]byte(text)), "message": "work", "branch": branch}
+	if _, err := h.git("rev-parse", "--verify", "-q", "refs/heads/"+branch); err != nil {
+		o["branch"], o["new_branch"] = "main", branch
+	}
+	h.Do("hanako", "POST", h.At("contents", file), o, nil)
+}
+func (h *giteaHome) offer(branch, title string) string {
+	var p struct{ Number int }
+	h.Do("hanako", "POST", h.At("pulls"), map[string]any{"head": branch, "base": "main", "title": title, "body": "Please look."}, &p)
+	return fmt.Sprint("#", p.Number)
+}
+func (h *giteaHome) reviews(item string) (texts, onLines []string) {
+	var all []struct {
+		ID   int64
+		Body string
+	}
+	h.Do("hanako", "GET", h.At("pulls", iid(item), "reviews"), nil, &all)
+	for _, v := range all {
+		texts = append(texts, v.Body)
+		var lines []struct {
+			Path, Body string
+			Position   int
+		}
+		h.Do("hanako", "GET", h.At("pulls", iid(item), "reviews", v.ID, "comments"), nil, &lines)
+		for _, l := range lines {
+			onLines = append(onLines, fmt.Sprintf("%s:%d %s", l.Path, l.Position, l.Body))
+		}
+	}
+	return texts, onLines
+}
 func (h *giteaHome) pulls() (all []pull) {
 	for _, p := range h.Pulls() {
 		item := fmt.Sprint("#", p.Index)

@@ -55,7 +55,7 @@ func warnings(c *Config) string {
 var ignoreMeta = cmpopts.IgnoreUnexported(Config{})
 
 func defaults() *Config {
-	watching := Watching{BotLabel: "coding agent", ProcessingLabel: "coding agent processing", DoneLabel: "coding agent done",
+	watching := Watching{BotLabel: "coding agent", ReviewLabel: "coding agent review", ProcessingLabel: "coding agent processing", DoneLabel: "coding agent done",
 		PausedLabel: "coding agent paused", StoppedLabel: "coding agent stopped", FailedLabel: "coding agent failed", WaitingLabel: "coding agent waiting",
 		CreateLabels: true, Assignment: true, MinPermission: "write", UntrustedComments: "mark", FollowUp: true, MaxRunsPerHour: 5}
 	return &Config{
@@ -274,15 +274,15 @@ user_config_api: {enabled: false, url: "https://users.example.com", api_key: key
 user_config: {directory: /users, on_failure: wait}
 github:
   {url: "https://ghe.example.com", token: tok-of-git, token_file: t.txt, ca_file: /etc/h.pem, app_id: 1, app_private_key_file: k.pem, app_installation_id: 2, repositories: [a/b, c/*], webhook_secret: secret-of-hooks, webhook_secret_file: h.txt, write_spacing_ms: 10,
-  bot_label: l1, processing_label: l2, done_label: l3, paused_label: l4, stopped_label: l5, failed_label: l6, waiting_label: l7, create_labels: false,
+  bot_label: l1, review_label: lr, processing_label: l2, done_label: l3, paused_label: l4, stopped_label: l5, failed_label: l6, waiting_label: l7, create_labels: false,
   assignment: false, min_permission: admin, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 9}
 gitlab:
   {url: "https://lab.example.com/git", token: tok-of-lab, token_file: u.txt, ca_file: /etc/l.pem, repositories: [g/sub/b, g/*], webhook_secret: secret-of-lab-hooks, webhook_secret_file: i.txt,
-  bot_label: m1, processing_label: m2, done_label: m3, paused_label: m4, stopped_label: m5, failed_label: m6, waiting_label: m7, create_labels: false,
+  bot_label: m1, review_label: mr, processing_label: m2, done_label: m3, paused_label: m4, stopped_label: m5, failed_label: m6, waiting_label: m7, create_labels: false,
   assignment: false, min_permission: triage, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 8}
 gitea:
   {url: "https://tea.example.com", token: tok-of-tea, token_file: v.txt, ca_file: /etc/t.pem, repositories: [e/f], webhook_secret: secret-of-tea-hooks, webhook_secret_file: j.txt,
-  bot_label: n1, processing_label: n2, done_label: n3, paused_label: n4, stopped_label: n5, failed_label: n6, waiting_label: n7, create_labels: false,
+  bot_label: n1, review_label: nr, processing_label: n2, done_label: n3, paused_label: n4, stopped_label: n5, failed_label: n6, waiting_label: n7, create_labels: false,
   assignment: false, min_permission: maintain, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 7}
 folder: {path: /issues, repository: /src, bot_label: l8}
 scheduling: {interval: 60, comments_interval: 6}
@@ -363,9 +363,9 @@ func TestEveryKey(t *testing.T) {
 		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, false, []string{"gpu.example.com"}},
 		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", 1000, 2, 3, 5, 6}, Access: Access{[]string{"ken", "hanako"}, map[string]string{"slack:U1": "github:hanako", "terminal:ken": "github:ken-at-work"}},
 		UserConfigAPI: UserConfigAPI{false, "https://users.example.com", "key-of-users", 7}, UserConfig: UserConfig{"/users", "wait"},
-		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", "/etc/h.pem", 1, "k.pem", 2, 10, Watching{[]string{"a/b", "c/*"}, "secret-of-hooks", "h.txt", "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9}},
-		GitLab:     GitLab{"https://lab.example.com/git", "tok-of-lab", "u.txt", "/etc/l.pem", Watching{[]string{"g/sub/b", "g/*"}, "secret-of-lab-hooks", "i.txt", "m1", "m2", "m3", "m4", "m5", "m6", "m7", false, false, "triage", "omit", false, 8}},
-		Gitea:      Gitea{"https://tea.example.com", "tok-of-tea", "v.txt", "/etc/t.pem", Watching{[]string{"e/f"}, "secret-of-tea-hooks", "j.txt", "n1", "n2", "n3", "n4", "n5", "n6", "n7", false, false, "maintain", "omit", false, 7}},
+		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", "/etc/h.pem", 1, "k.pem", 2, 10, Watching{[]string{"a/b", "c/*"}, "secret-of-hooks", "h.txt", "l1", "lr", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9}},
+		GitLab:     GitLab{"https://lab.example.com/git", "tok-of-lab", "u.txt", "/etc/l.pem", Watching{[]string{"g/sub/b", "g/*"}, "secret-of-lab-hooks", "i.txt", "m1", "mr", "m2", "m3", "m4", "m5", "m6", "m7", false, false, "triage", "omit", false, 8}},
+		Gitea:      Gitea{"https://tea.example.com", "tok-of-tea", "v.txt", "/etc/t.pem", Watching{[]string{"e/f"}, "secret-of-tea-hooks", "j.txt", "n1", "nr", "n2", "n3", "n4", "n5", "n6", "n7", false, false, "maintain", "omit", false, 7}},
 		Folder:     Folder{"/issues", "/src", "l8"},
 		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"}, IssueToMR: IssueToMR{true},
 		Monitor: Monitor{3, Alerts{1.5, 2.5, 3.5, 4, 5.5, 0.25, 6, 7, 8.5, 9, 10.5, 0.5}, AlertNotify{"https://hooks.example/services/key-of-hook",
@@ -776,7 +776,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 451 {
+	if len(all) != 454 {
 		t.Errorf("%d keys", len(all))
 	}
 }

@@ -16,6 +16,7 @@ type Watching struct {
 	WebhookSecretFile string `yaml:"webhook_secret_file" doc:"File with that secret, which goes before webhook_secret: what is written there later is used without a restart."`
 
 	BotLabel        string `yaml:"bot_label" default:"coding agent" check:"label" doc:"Label that asks for work on an issue, or on a pull or merge request."`
+	ReviewLabel     string `yaml:"review_label" default:"coding agent review" check:"label" doc:"Label that asks for a review of a pull or merge request."`
 	ProcessingLabel string `yaml:"processing_label" default:"coding agent processing" check:"label" doc:"Label while it waits or is worked on."`
 	DoneLabel       string `yaml:"done_label" default:"coding agent done" check:"label" doc:"Label when it is completed."`
 	PausedLabel     string `yaml:"paused_label" default:"coding agent paused" check:"label" doc:"Label while it is paused."`

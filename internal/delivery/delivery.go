@@ -54,6 +54,7 @@ type Run struct {
 	issue    *forge.Item // that the draft was opened for
 	proposal *pullEffect
 	onward   *taskEffect // nil where the work does not go on elsewhere
+	review   *forge.ReviewPost
 }
 
 // NewRun is what the run of a context hands over; the error says that nobody knows
@@ -67,8 +68,11 @@ func (s *Service) NewRun(c *contextstore.Context) (*Run, error) {
 // repository here, and no pull request is opened.
 func (r *Run) Here() bool { return r.Host.Code == nil }
 
-// key is the run's task.
-func (r *Run) key() task.Key { return r.Ledger.Metadata().TaskKey }
+// key is the run's task as its forge has it.
+func (r *Run) key() task.Key { return r.Ledger.Metadata().TaskKey.Item() }
+
+// Reviews reports whether the run reviews a pull request, and changes nothing.
+func (r *Run) Reviews() bool { return r.Ledger.Metadata().TaskKey.Type == task.TypeReview }
 
 // Handler makes one effect happen and returns what came of it, for people: a
 // URL, a commit. It looks for the effect's key first and does nothing where the
@@ -82,11 +86,12 @@ const (
 	EffectTask    = "task"
 	EffectComment = "comment"
 	EffectLabels  = "labels"
+	EffectReview  = "review"
 )
 
 // Handlers deliver the effects, by kind.
 func (s *Service) Handlers() map[string]Handler {
-	return map[string]Handler{EffectPush: s.deliverBranch, EffectPull: s.deliverProposal, EffectTask: s.deliverTask, EffectComment: s.deliverComment, EffectLabels: s.deliverLabels}
+	return map[string]Handler{EffectPush: s.deliverBranch, EffectPull: s.deliverProposal, EffectTask: s.deliverTask, EffectComment: s.deliverComment, EffectLabels: s.deliverLabels, EffectReview: s.deliverReview}
 }
 
 // NotDelivered begins the result of an effect that the other side will never

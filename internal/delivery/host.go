@@ -71,6 +71,15 @@ func (h *Host) source(ctx context.Context, repo forge.Repo, branch string) (*wor
 	return src, named(err, remote, repo)
 }
 
+// fetchHead has work start from what a ref of the repository leads to.
+func (h *Host) fetchHead(ctx context.Context, repo forge.Repo, src *workspace.Source, ref string) error {
+	remote, err := h.remote(ctx, repo)
+	if err != nil {
+		return err
+	}
+	return named(src.FetchHead(ctx, remote, ref), remote, repo)
+}
+
 // HostOf is where the task of a context lies, and what was ordered.
 func (s *Service) HostOf(m contextstore.Metadata) (*Host, order.Order, error) {
 	o, err := order.Parse(m)
@@ -98,7 +107,7 @@ func (s *Service) hostOf(uuid string) (*Host, task.Key, error) {
 		return nil, task.Key{}, err
 	}
 	h, o, err := s.HostOf(m)
-	key := m.TaskKey
+	key := m.TaskKey.Item()
 	if k, hosted := o.Hosted(); hosted {
 		key = k
 	}

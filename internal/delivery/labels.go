@@ -29,8 +29,12 @@ func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore
 		return "", err
 	}
 	came := "a newer run shows how the task stands"
-	for _, k := range o.Items(key) {
-		status, shows, err := s.stands(ctx, v, k)
+	for n, k := range o.Items(key) {
+		about := k
+		if n == 0 {
+			about = v.Metadata.TaskKey
+		}
+		status, shows, err := s.stands(ctx, v, about)
 		if err != nil {
 			return "", err
 		}
@@ -38,7 +42,7 @@ func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore
 			continue
 		}
 		came = h.Labels.Status[status]
-		if err := s.label(ctx, h, v, k, came, strings.HasPrefix(e.Key, QueuedLabels(uuid).Key)); err != nil && (k == key || !forge.Is(err, forge.NotFound) && !forge.Is(err, forge.Gone)) {
+		if err := s.label(ctx, h, v, k, came, strings.HasPrefix(e.Key, QueuedLabels(uuid).Key)); err != nil && (n == 0 || !forge.Is(err, forge.NotFound) && !forge.Is(err, forge.Gone)) {
 			return "", err
 		}
 	}
@@ -71,38 +75,47 @@ func (s *Service) stands(ctx context.Context, v contextstore.View, k task.Key) (
 
 // label shows by labels how an item stands; with queued the one that asked for the run goes.
 func (s *Service) label(ctx context.Context, h *Host, v contextstore.View, k task.Key, want string, queued bool) error {
-	var remove []string
-	for _, name := range h.Labels.Status {
-		if !strings.EqualFold(name, want) {
-			remove = append(remove, name)
+	var add, remove []string
+	asks := h.Labels.Trigger
+	if v.Metadata.TaskKey.Type == task.TypeReview { // how the work on the request stands is not its to say
+		asks = h.Labels.Review
+	} else {
+		add = []string{want}
+		for _, name := range h.Labels.Status {
+			if !strings.EqualFold(name, want) {
+				remove = append(remove, name)
+			}
 		}
 	}
 	if queued {
-		own, err := s.ownTrigger(ctx, h, v, k)
+		own, err := s.ownTrigger(ctx, h, v, k, asks)
 		if err != nil {
 			return err
 		}
 		if own {
-			remove = append(remove, h.Labels.Trigger)
+			remove = append(remove, asks)
 		}
+	}
+	if len(add)+len(remove) == 0 {
+		return nil
 	}
 	if h.Labels.Create {
 		if err := h.EnsureLabels(ctx, forge.RepoOf(k), h.Labels.All()); err != nil && !optional(err) {
 			return err
 		}
 	}
-	return h.SetLabels(ctx, k, []string{want}, remove)
+	return h.SetLabels(ctx, k, add, remove)
 }
 
 // ownTrigger reports whether the label on an item that asks is the one that this very run
 // took up: one that was put on since, perhaps while the forge was down, asks for
 // another.
-func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View, k task.Key) (bool, error) {
+func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View, k task.Key, label string) (bool, error) {
 	taken, err := order.LastAct(ctx, s.Store, v)
 	if err != nil {
 		return false, err
 	}
-	last, err := h.Asked(ctx, k, forge.Trigger{Label: h.Labels.Trigger})
+	last, err := h.Asked(ctx, k, forge.Trigger{Label: label})
 	if errors.Is(err, forge.ErrNotAsked) {
 		return false, nil
 	}
@@ -112,13 +125,14 @@ func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View, 
 // Labels are the labels that show how a task stands.
 type Labels struct {
 	Trigger string
+	Review  string // asks for a review of a pull request; "" where there are none
 	Status  map[task.Status]string
 	Create  bool // where a repository lacks them
 }
 
 // Ours reports whether a label is one of them.
 func (l Labels) Ours(name string) bool {
-	if strings.EqualFold(name, l.Trigger) {
+	if strings.EqualFold(name, l.Trigger) || strings.EqualFold(name, l.Review) {
 		return true
 	}
 	for _, own := range l.Status {
@@ -129,14 +143,18 @@ func (l Labels) Ours(name string) bool {
 	return false
 }
 
-// Asking is the label that asks for work, as it is made.
-func (l Labels) Asking() forge.Label {
-	return forge.Label{Name: l.Trigger, Color: "0E8A16", Description: "Asks tori to work on this"}
+// Asking are the labels that ask for something, as they are made.
+func (l Labels) Asking() []forge.Label {
+	all := []forge.Label{{Name: l.Trigger, Color: "0E8A16", Description: "Asks tori to work on this"}}
+	if l.Review != "" {
+		all = append(all, forge.Label{Name: l.Review, Color: "006B75", Description: "Asks tori to review this"})
+	}
+	return all
 }
 
 // All are the labels as they are made.
 func (l Labels) All() []forge.Label {
-	out := []forge.Label{l.Asking()}
+	out := l.Asking()
 	seen := map[string]bool{}
 	for _, s := range task.Statuses() {
 		name := l.Status[s]

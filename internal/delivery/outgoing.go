@@ -117,6 +117,9 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 	if leaves {
 		add(EffectTask, r.onward)
 	}
+	if r.review != nil && end.Status == task.Completed {
+		add(EffectReview, r.review)
+	}
 	asks := r.Order.ByHand() && end.Status == task.AwaitingApproval // the question says enough
 	if end.Comment != "" && !asks && !r.Order.Silent() {
 		e, cerr := r.commentOn(id, at, end.Comment)
@@ -128,7 +131,7 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 	if end.Question != nil {
 		all = append(all, *end.Question)
 	}
-	if !r.Order.ByHand() {
+	if !r.Order.ByHand() && !r.Reviews() {
 		all = append(all, labelsOf(id, at))
 	}
 	return all, err

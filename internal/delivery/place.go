@@ -33,6 +33,7 @@ type Place struct {
 	Draft   string `json:"draft,omitempty"` // number of the pull request that an earlier run of the issue opened from it
 	Work    string `json:"work,omitempty"`  // commit that is to be merged with Base, where others took the branch; see Follow
 	Merge   bool   `json:"merge,omitempty"` // Onto was merged into the tree, with which the pull request conflicts
+	Ref     string `json:"ref,omitempty"`   // that has the head of a pull request to be reviewed, where that is of another repository
 	// Private tells that the repository is.
 	Private bool   `json:"private,omitempty"`
 	URL     string `json:"url,omitempty"` // of the issue or pull request, for people
@@ -103,6 +104,9 @@ func (r *Run) Open(ctx context.Context, create workspace.CreateOptions) (err err
 
 func (r *Run) create(ctx context.Context, p Place, create workspace.CreateOptions) (err error) {
 	create.Branch, create.Commit = p.Branch, p.Base
+	if r.Reviews() {
+		create.Base = p.Trusted
+	}
 	r.Workspace, err = workspace.Create(ctx, create)
 	return err
 }
@@ -117,7 +121,7 @@ func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace
 		}
 	}
 	from := p.Onto
-	if p.Exists {
+	if p.Exists && p.Ref == "" {
 		from = p.Branch
 	}
 	src, err := r.Host.source(ctx, forge.RepoOf(key), from)
@@ -125,12 +129,20 @@ func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace
 		return p, err
 	}
 	defer func() { _ = src.Close() }()
+	if p.Ref != "" {
+		if err := r.Host.fetchHead(ctx, forge.RepoOf(key), src, p.Ref); err != nil {
+			return p, err
+		}
+	}
 	if !decided {
 		p.Base = src.Head
 		if p.Exists {
 			if p.Trusted, err = src.Fork(ctx, p.Onto); err != nil {
 				return p, err
 			}
+		}
+		if r.Reviews() && p.Trusted == "" {
+			return p, &TaskError{Err: i18n.E("review.unrelated", order.Ref(key), p.Onto)}
 		}
 		if p.Branch == "" {
 			if p.Branch, err = workspace.FreeBranch(ctx, src, workspace.BranchName(r.BranchPattern, key.ID, r.Ledger.Metadata().Title)); err != nil {
@@ -157,6 +169,12 @@ func (r *Run) choose(ctx context.Context) (p Place, err error) {
 	if it.Pull == nil {
 		p.Branch, p.Draft, p.Exists, err = r.existingProposal(ctx)
 		return p, err
+	}
+	if r.Reviews() {
+		if p.Onto, p.Branch, p.Exists = it.Pull.Base.Name, it.Pull.Head.Name, true; it.Pull.Head.Repo != forge.RepoOf(key) {
+			p.Branch, p.Ref = "review-"+key.ID, it.Pull.Ref
+		}
+		return p, nil
 	}
 	if it.Pull.Head.Repo != forge.RepoOf(key) {
 		return p, &TaskError{Err: i18n.E("agent.other_repository", order.Ref(key), it.Pull.Head.Repo, forge.RepoOf(key))}

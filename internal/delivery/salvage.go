@@ -107,7 +107,7 @@ func (s *Service) Changed(ctx context.Context, v contextstore.View, out task.Out
 		return summary, nil, nil // its file hears of ends only
 	}
 	at, saved := stage(out.Status, v.State.Generation), ""
-	if !o.ByHand() && out.Status == task.Stopped {
+	if !o.ByHand() && out.Status == task.Stopped && key.Type != task.TypeReview {
 		e, said, err := s.salvage(ctx, v)
 		if err != nil { // it is stopped all the same
 			summary += s.Store.Redact(err.Error()) + "\n"

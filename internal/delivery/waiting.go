@@ -53,6 +53,6 @@ func (s *Service) Waiting(ctx context.Context, c *contextstore.Context, reason s
 	if err != nil || v.Decision != broker.Allow {
 		return err
 	}
-	_, err = h.Post(ctx, m.TaskKey, m.UUID, text)
+	_, err = h.Post(ctx, m.TaskKey.Item(), m.UUID, text)
 	return err
 }

@@ -24,6 +24,14 @@ func Line(body string) (first, rest string) {
 	return first, strings.TrimSpace(rest)
 }
 
+// AsksReview reports whether a comment asks for a review: by a line "/review", or by the one
+// word to an account.
+func AsksReview(body, login string) bool {
+	first, _ := Line(body)
+	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(body), "@"), " ")
+	return first == "/review" || first == "review" && strings.EqualFold(name, strings.TrimSuffix(login, "[bot]"))
+}
+
 // Command reads the command that a comment begins with, a line "/stop", "/pause",
 // "/resume", "/retry", "/approve JOB …" or "/deny JOB …", and returns what follows that line.
 func Command(body string) (command, rest string, ok bool) {

@@ -26,3 +26,18 @@ func TestCommand(t *testing.T) {
 		}
 	}
 }
+
+// A review is asked for by its command, also behind a mention, or by the word to our account.
+func TestAsksReview(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]bool{
+		"/review": true, " @tori /review \nplease": true, "@Tori review": true, "@tori-app review\nthanks": false, "review": false, "@hanako review": false, "please /review": false, "/reviewed": false, "@tori review it": false,
+	} {
+		if AsksReview(body, "tori") != want {
+			t.Errorf("%q: %t", body, !want)
+		}
+	}
+	if !AsksReview("@tori review", "tori[bot]") {
+		t.Error("an app is mentioned without [bot]")
+	}
+}

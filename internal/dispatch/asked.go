@@ -17,7 +17,7 @@ func (i *Intake) Ask(ctx context.Context, w *Watch, k task.Key, act order.Act) (
 	if _, err := w.repositories(ctx, i.Now(), i.Log); err != nil {
 		return "", last, err
 	}
-	it, err := w.Host.Item(ctx, k)
+	it, err := w.Host.Item(ctx, k.Item())
 	if forge.Is(err, forge.NotFound) || forge.Is(err, forge.Gone) || err == nil && it.Pull != nil && k.Type == task.TypeIssue {
 		return "", last, i18n.E("dispatch.no_issue", order.Ref(k))
 	}
@@ -29,6 +29,9 @@ func (i *Intake) Ask(ctx context.Context, w *Watch, k task.Key, act order.Act) (
 	}
 	if it.Repository.Repo != (forge.Repo{}) { // names are the same in any case, keys are not
 		it.Key.Owner, it.Key.Repo = it.Repository.Owner, it.Repository.Name
+	}
+	if k.Type == task.TypeReview {
+		it.Key = it.Key.Review()
 	}
 	if v, err = i.consider(ctx, w, candidate{it.Key, it, act}); err != nil || v == Refused {
 		return v, last, err

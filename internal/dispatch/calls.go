@@ -30,7 +30,7 @@ type Changed struct {
 
 // tells reports whether a call tells of an item.
 func (c Call) tells(k task.Key) bool {
-	return slices.ContainsFunc(c.Changed, func(i Changed) bool { return i.ID == k.ID && (i.Type == "" || i.Type == k.Type) })
+	return slices.ContainsFunc(c.Changed, func(i Changed) bool { return i.ID == k.ID && (i.Type == "" || i.Type == k.Item().Type) })
 }
 
 // call is a Call that somebody waits for.

@@ -202,6 +202,9 @@ func (i *Intake) handle(ctx context.Context, w *Watch, r forge.Repo, c forge.Com
 	if c.Marker != "" || c.Author.Bot || c.Author.ID == w.self.ID && c.Author.ID != 0 {
 		return nil // ourselves, and other programs
 	}
+	if w.Host.Labels.Review != "" && c.ItemType != task.TypeIssue && dialogue.AsksReview(c.Body, w.self.Login) {
+		return i.review(ctx, w, r, c)
+	}
 	key, last, ok, err := i.about(ctx, w, r, c)
 	if err != nil {
 		return err
@@ -210,6 +213,16 @@ func (i *Intake) handle(ctx context.Context, w *Watch, r forge.Repo, c forge.Com
 		return nil // tori run hears it itself
 	}
 	command, _, is := dialogue.Command(c.Body)
+	if is && (!ok || last.Status().Final()) { // it may be meant for a review
+		of := proposed(w, r, c.Item).Review()
+		v, found, err := i.latest(ctx, of)
+		if err != nil {
+			return err
+		}
+		if found && !v.Status().Final() && c.ItemType != task.TypeIssue {
+			key, last, ok = of, v, true
+		}
+	}
 	switch {
 	case is && ok:
 		return i.command(ctx, w, key, last, c, command)
@@ -367,5 +380,19 @@ func (i *Intake) followUp(ctx context.Context, w *Watch, k task.Key, c forge.Com
 		return err
 	}
 	_, err = i.consider(ctx, w, candidate{k, it, order.Act{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByReview}})
+	return err
+}
+
+// review begins a review that a comment asks for.
+func (i *Intake) review(ctx context.Context, w *Watch, r forge.Repo, c forge.Comment) error {
+	k := proposed(w, r, c.Item)
+	it, err := w.Host.Item(ctx, k)
+	if forge.Is(err, forge.NotFound) { // an issue
+		return nil
+	}
+	if err != nil || !it.Open || it.Pull == nil {
+		return err
+	}
+	_, err = i.consider(ctx, w, candidate{k.Review(), it, order.Act{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByComment}})
 	return err
 }

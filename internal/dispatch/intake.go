@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -274,14 +275,14 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 	if !fresh {
 		return nil
 	}
-	items, err := w.Host.Triggered(ctx, r, w.trigger())
+	items, err := w.triggered(ctx, r)
 	if forge.Is(err, forge.Invalid) { // the others are there
 		i.Log.Warn("Not all that may ask for work can be read: "+err.Error(), "repository", r.String())
 	} else if err != nil {
 		return err
 	}
 	for _, it := range items {
-		if w.failing.waits(it.Key.String(), i.Now()) || w.passes(it.Key.Type, it.Key.ID) {
+		if w.failing.waits(it.Key.String(), i.Now()) || w.passes(it.Key.Item().Type, it.Key.ID) {
 			continue
 		}
 		err := i.asked(ctx, w, it)
@@ -295,6 +296,23 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 		w.failing.worked(it.Key.String())
 	}
 	return nil
+}
+
+// triggered lists the items that ask for something. A pull request that asks for a review has
+// the key of that.
+func (w *Watch) triggered(ctx context.Context, r forge.Repo) ([]forge.Item, error) {
+	items, err := w.Host.Triggered(ctx, r, w.trigger())
+	if w.Host.Labels.Review == "" || err != nil && !forge.Is(err, forge.Invalid) {
+		return items, err
+	}
+	pulls, perr := w.Host.Triggered(ctx, r, forge.Trigger{Label: w.Host.Labels.Review})
+	for _, it := range pulls {
+		if it.Pull != nil {
+			it.Key = it.Key.Review()
+			items = append(items, it)
+		}
+	}
+	return items, cmp.Or(perr, err)
 }
 
 // trouble counts the items of a repository that fail in a row.
@@ -336,14 +354,18 @@ func (i *Intake) asked(ctx context.Context, w *Watch, it forge.Item) error {
 // asks are the acts that an item's label and its assignment come from.
 func (i *Intake) asks(ctx context.Context, w *Watch, it forge.Item) (all []order.Act, err error) {
 	for _, how := range []string{order.ByLabel, order.ByAssignment} {
-		t, on := forge.Trigger{Label: w.Label}, it.Has(w.Label)
+		label, review := w.Label, it.Key.Type == task.TypeReview
+		if review {
+			label = w.Host.Labels.Review
+		}
+		t, on := forge.Trigger{Label: label}, it.Has(label)
 		if how == order.ByAssignment {
-			t, on = forge.Trigger{Assignee: w.self}, w.Assignment && it.AssignedTo(w.self)
+			t, on = forge.Trigger{Assignee: w.self}, w.Assignment && !review && it.AssignedTo(w.self)
 		}
 		if !on {
 			continue
 		}
-		who, err := w.Host.Asked(ctx, it.Key, t)
+		who, err := w.Host.Asked(ctx, it.Key.Item(), t)
 		if errors.Is(err, forge.ErrNotAsked) {
 			continue
 		}
@@ -499,7 +521,7 @@ func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row)
 // unwanted is why a run is not wanted any more, as an item of it tells; "" where it is.
 func (i *Intake) unwanted(ctx context.Context, w *Watch, before contextstore.View, job order.Order, k task.Key, labelled bool) (why string, err error) {
 	closed := "dispatch.closed"
-	if k != before.Metadata.TaskKey {
+	if k != before.Metadata.TaskKey.Item() {
 		closed = "dispatch.closed_origin"
 	}
 	it, err := w.Host.Item(ctx, k)
@@ -519,7 +541,7 @@ func (i *Intake) unwanted(ctx context.Context, w *Watch, before contextstore.Vie
 		return "", nil //nolint:nilerr // it moved on meanwhile, perhaps with other labels
 	}
 	processing := w.Host.Labels.Status[task.Running]
-	asked := job.For == nil || (job.For.Run == "") == (k == before.Metadata.TaskKey) // here, and not at the other item
+	asked := job.For == nil || (job.For.Run == "") == (k == before.Metadata.TaskKey.Item()) // here, and not at the other item
 	switch {
 	case !it.Open && it.Pull != nil && it.Pull.Merged:
 		return "dispatch.merged", nil
@@ -527,7 +549,7 @@ func (i *Intake) unwanted(ctx context.Context, w *Watch, before contextstore.Vie
 		return closed, nil
 	case asked && job.Act.How == order.ByAssignment && !it.AssignedTo(w.self):
 		return "dispatch.unassigned", nil
-	case !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
+	case v.Metadata.TaskKey.Type == task.TypeReview, !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
 		return "", nil
 	}
 	// The item may have been read as it was a moment ago, and a label may have

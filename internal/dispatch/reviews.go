@@ -26,8 +26,9 @@ type review struct {
 	At   time.Time    `json:"at"`
 }
 
-func (missed review) key(w *Watch, r forge.Repo) task.Key {
-	return task.Key{Source: w.Host.Source(), Owner: r.Owner, Repo: r.Name, Type: task.TypeProposed(w.Host.Source()), ID: missed.Item}
+// proposed is a pull request.
+func proposed(w *Watch, r forge.Repo, number string) task.Key {
+	return task.Key{Source: w.Host.Source(), Owner: r.Owner, Repo: r.Name, Type: task.TypeProposed(w.Host.Source()), ID: number}
 }
 
 func reviewsOf(w *Watch, r forge.Repo) (scope string) {
@@ -79,7 +80,7 @@ func (i *Intake) followMissed(ctx context.Context, w *Watch, r forge.Repo) error
 	var left []review
 	var t trouble
 	for _, missed := range all {
-		over, err := i.followOne(ctx, w, missed.key(w, r), missed)
+		over, err := i.followOne(ctx, w, proposed(w, r, missed.Item), missed)
 		if !over {
 			left = append(left, missed)
 		}

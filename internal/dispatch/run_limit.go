@@ -44,7 +44,7 @@ func (i *Intake) tooOften(ctx context.Context, w *Watch, a candidate) (bool, err
 		text = "dispatch.too_often_said"
 	}
 	marker := "often-" + strings.ReplaceAll(a.act.Event, "/", "-") // the id of a comment has one
-	if _, err := w.Host.Post(ctx, a.key, marker, i.Lang.T(text, n)); err != nil && (atLarge(err) || passing(err)) {
+	if _, err := w.Host.Post(ctx, a.key.Item(), marker, i.Lang.T(text, n)); err != nil && (atLarge(err) || passing(err)) {
 		return true, err
 	} else if err != nil {
 		i.Log.Warn("Not answered: "+err.Error(), "task", k)

@@ -51,7 +51,7 @@ type Watch struct {
 	next     forge.Repo          // where the next round begins
 	failing  retries             // repositories and items that fail
 	blind    bool                // it does not tell who edits; that was logged
-	labelled map[forge.Repo]bool // where the label that asks is, or cannot be made
+	labelled map[forge.Repo]bool // where the labels that ask are, or cannot be made
 
 	queued     map[string]bool // queued runs whose items are looked at this time
 	lastQueued string          // the last of them that was looked at
@@ -232,10 +232,14 @@ func (i *Intake) consider(ctx context.Context, w *Watch, a candidate) (Verdict, 
 
 // resume lets a paused run go on for which somebody asks again. One who asked
 // before it was seen to be paused wants another run, after this one.
-func (i *Intake) resume(ctx context.Context, w *Watch, last contextstore.View, a candidate) (Verdict, error) {
-	shown, err := w.Host.Asked(ctx, a.key, forge.Trigger{Label: w.Host.Labels.Status[task.Paused]})
-	if errors.Is(err, forge.ErrNotAsked) || err == nil && a.act.At.Before(shown.At) {
-		return InHand, nil
+// A review shows no label, and each of them is the same.
+func (i *Intake) resume(ctx context.Context, w *Watch, last contextstore.View, a candidate) (_ Verdict, err error) {
+	if a.key.Type != task.TypeReview {
+		var shown forge.Asked
+		shown, err = w.Host.Asked(ctx, a.key, forge.Trigger{Label: w.Host.Labels.Status[task.Paused]})
+		if errors.Is(err, forge.ErrNotAsked) || err == nil && a.act.At.Before(shown.At) {
+			return InHand, nil
+		}
 	}
 	if err == nil {
 		err = order.TakeUp(ctx, i.Store, last.Metadata.UUID, a.act)
@@ -268,7 +272,7 @@ func (i *Intake) refuse(ctx context.Context, w *Watch, a candidate) error {
 	act := a.act.How == order.ByLabel || a.act.How == order.ByAssignment
 	if act && !a.act.By.Bot && a.act.By.ID != w.self.ID {
 		text := i.Lang.T("dispatch.refused", a.act.By.Login, w.Host.Least)
-		if _, err := w.Host.Post(ctx, a.key, fmt.Sprint("refused-", a.act.By.ID), text); err != nil && (atLarge(err) || passing(err)) {
+		if _, err := w.Host.Post(ctx, a.key.Item(), fmt.Sprint("refused-", a.act.By.ID), text); err != nil && (atLarge(err) || passing(err)) {
 			return err
 		} else if err != nil {
 			i.Log.Warn("Not answered: "+err.Error(), "task", a.key.String())
@@ -326,7 +330,7 @@ func (i *Intake) begin(ctx context.Context, w *Watch, a candidate, last contexts
 func (w *Watch) userOf(ctx context.Context, a candidate) (string, error) {
 	p := a.item.Author
 	if a.item.Pull != nil && p.Is(w.self) {
-		it, err := w.Host.Item(ctx, a.key) // lists do not tell it
+		it, err := w.Host.Item(ctx, a.key.Item()) // lists do not tell it
 		if err != nil {
 			return "", err
 		}

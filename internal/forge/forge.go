@@ -310,6 +310,8 @@ type Pull struct {
 	// Marker is the one of ours in its text, "" where there is none.
 	Marker    string
 	Reviewers []Person // who is asked to review it, and has not, where the forge tells
+	// Ref is the ref by which the repository has the head, whichever it comes from.
+	Ref string
 	// Editable tells that a head in somebody's own copy of the repository may be pushed to.
 	Editable bool
 }
@@ -338,6 +340,35 @@ const (
 	Commented        = "commented"
 	Dismissed        = "dismissed"
 )
+
+// Reviewer is a Tracker whose pull requests take reviews with remarks on lines.
+type Reviewer interface {
+	// Review makes sure that there is one review of ours with the marker of p, and returns
+	// its text as a comment. Where the server does not take a remark on its line, the text
+	// has it.
+	Review(ctx context.Context, k task.Key, p ReviewPost) (Comment, error)
+}
+
+// ReviewPost is a review that is to be there.
+type ReviewPost struct {
+	Commit  string // that was reviewed
+	Body    string // Markdown, without the marker
+	Marker  string
+	Remarks []Remark
+}
+
+// Remark is what is said on lines of a pull request.
+type Remark struct {
+	Path    string
+	Line    int // of the new side, the last one that it is about
+	First   int // the first of them, Line for one alone
+	Old     int // Line's number on the old side, 0 for one that was added
+	OldPath string
+	Body    string // Markdown, without the marker
+	// Suggestion is what those lines may be replaced with, nil for nothing.
+	Suggestion *string
+	Marker     string // of its own
+}
 
 // Comment is something that was said on an item.
 type Comment struct {

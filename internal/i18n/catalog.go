@@ -28,6 +28,7 @@ var catalog = [...]table{
 	{make: githubTexts},
 	{make: giteaTexts},
 	{make: restTexts},
+	{make: reviewTexts},
 	{make: gitlabTexts},
 	{make: hookTexts},
 	{make: hostedTexts},

@@ -27,6 +27,7 @@ func gitlabTexts() map[string]text {
 		"gitlab.do_edits":      {en: "Reading who edited %s", ja: "%s を編集した人の読み取り"},
 		"gitlab.do_events":     {en: "Reading the history of %s", ja: "%s の履歴の読み取り"},
 		"gitlab.do_set_labels": {en: "Changing the labels of %s", ja: "%s のラベルの変更"},
+		"gitlab.do_reviewing":  {en: "Reviewing %s", ja: "%s のレビュー"},
 		"gitlab.do_post":       {en: "Commenting on %s", ja: "%s へのコメント"},
 		"gitlab.do_react":      {en: "Putting a reaction on %s", ja: "%s へのリアクション"},
 		"gitlab.do_reactions":  {en: "Reading the reactions on %s", ja: "%s のリアクションの読み取り"},

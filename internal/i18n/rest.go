@@ -24,6 +24,7 @@ func restTexts() map[string]text {
 		"rest.do_labels":       {en: "Creating labels", ja: "ラベルの作成"},
 		"rest.do_set_labels":   {en: "Changing the labels of #%v", ja: "#%v のラベルの変更"},
 		"rest.do_post":         {en: "Commenting on #%v", ja: "#%v へのコメント"},
+		"rest.do_reviewing":    {en: "Reviewing #%v", ja: "#%v のレビュー"},
 		"rest.do_react":        {en: "Putting a reaction on #%v", ja: "#%v へのリアクション"},
 		"rest.do_reactions":    {en: "Reading the reactions on #%v", ja: "#%v のリアクションの読み取り"},
 		"rest.do_person":       {en: "Looking for the account %s", ja: "アカウント %s の確認"},

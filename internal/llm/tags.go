@@ -11,7 +11,7 @@ import (
 
 // tags are the names of what a prompt puts around texts of others, to tell them
 // from its own words and from one another.
-var tags = []string{"issue", "pull_request", "merge_request", "comments", "untrusted_comments", "untrusted_web", "failed_check", "summary", "project_rules", "project_files", "messages", "facts", "log"}
+var tags = []string{"issue", "pull_request", "merge_request", "change", "comments", "untrusted_comments", "untrusted_web", "failed_check", "summary", "project_rules", "project_files", "messages", "facts", "log"}
 
 // Tagged puts a text of others between tags. It can neither close them itself nor
 // open or close any other of ours, in whatever spelling a model would take for one.

@@ -101,9 +101,9 @@ func (o Order) ByHand() bool { return o.Act == nil && o.Chat == nil }
 // issue that its draft was opened for counts, too.
 func (o Order) Items(k task.Key) []task.Key {
 	if o.For == nil {
-		return []task.Key{k}
+		return []task.Key{k.Item()}
 	}
-	return []task.Key{k, o.For.Issue}
+	return []task.Key{k.Item(), o.For.Issue}
 }
 
 // Silent reports whether there is no place to speak of the task: it is a message.

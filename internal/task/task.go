@@ -14,7 +14,7 @@ type Key struct {
 	Source string `json:"task_source"` // github, gitlab, gitea, folder, or a chat channel
 	Owner  string `json:"owner"`
 	Repo   string `json:"repo"`
-	Type   string `json:"task_type"` // issue, pull_request, merge_request, chat
+	Type   string `json:"task_type"` // issue, pull_request, merge_request, review, chat
 	ID     string `json:"task_id"`
 }
 
@@ -28,6 +28,10 @@ const (
 	TypeIssue = "issue"
 	TypePull  = "pull_request"
 	TypeMerge = "merge_request" // a pull request of GitLab, which numbers them apart from issues
+
+	// TypeReview is of the reviews of a pull or merge request, whose number is the task's: a
+	// task of its own, beside the work on it.
+	TypeReview = "review"
 )
 
 // TypeProposed is the type by which a forge takes changes.
@@ -41,9 +45,23 @@ func TypeProposed(source string) string {
 // Proposed reports whether it is a pull or merge request.
 func (k Key) Proposed() bool { return k.Type == TypePull || k.Type == TypeMerge }
 
+// Item is what the task is at its forge: of a review the pull or merge request.
+func (k Key) Item() Key {
+	if k.Type == TypeReview {
+		k.Type = TypeProposed(k.Source)
+	}
+	return k
+}
+
+// Review is the task of reviewing a pull or merge request.
+func (k Key) Review() Key {
+	k.Type = TypeReview
+	return k
+}
+
 // Number names the task within its repository for people: #12, and !12 for a merge request.
 func (k Key) Number() string {
-	if k.Type == TypeMerge {
+	if k.Item().Type == TypeMerge {
 		return "!" + k.ID
 	}
 	return "#" + k.ID

@@ -255,6 +255,22 @@ func (s *Source) at(ctx context.Context, branch string) error {
 	return s.noCommit(ctx, strings.TrimSuffix(rev, "^{commit}"), s.Path)
 }
 
+// FetchHead brings what a ref of the remote leads to, such as the head of a pull request from
+// another repository, into the mirror, and has work start from there.
+func (s *Source) FetchHead(ctx context.Context, remote Remote, ref string) error {
+	r, kept := s.repo(), "refs/tori/"+strings.TrimPrefix(ref, "refs/")
+	if _, err := remote.run(ctx, r, []string{"-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--force", "--no-tags", "--update-shallow",
+		"--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules"}, "+"+ref+":"+kept); err != nil {
+		return err
+	}
+	out, err := r.git(ctx, "rev-parse", "--verify", "--quiet", kept+"^{commit}")
+	if err != nil {
+		return i18n.E("workspace.unreadable", s.Path, err)
+	}
+	s.Head = line(out)
+	return nil
+}
+
 // Close lets the mirror behind a source be cleaned; of a source that Inspect
 // returned there is nothing to close.
 func (s *Source) Close() error {

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -12,6 +13,14 @@ import (
 // streams.
 func (w *Workspace) Review(ctx context.Context, commit string, lines int, to io.Writer) error {
 	return review(ctx, w.repo, w.meta.Base, commit, lines, to)
+}
+
+// ReviewShown writes what a commit changes since Base as a forge shows it to people: with renames
+// and three lines around each change. Every file is text, as for Review.
+func (w *Workspace) ReviewShown(ctx context.Context, commit string, to io.Writer) error {
+	args := slices.DeleteFunc(diffArgs(), func(a string) bool { return a == "--no-renames" })
+	_, err := w.repo.run(ctx, call{args: append(args, "--find-renames", "--text", "--unified=3", w.meta.Base, commit, "--"), out: to})
+	return err
 }
 
 // ReviewPatch is Review of what a patch makes of Base, which is not applied.

@@ -5,6 +5,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,6 +88,7 @@ type CreateOptions struct {
 	Dir    string // absolute; the workspace's own directory, e.g. …/workspaces/{uuid}
 	Branch string // new, see BranchName and FreeBranch; or Source.Branch, to go on with that
 	Commit string // where the branch begins, "" for Source.Head
+	Base   string // since which changes are told, "" for Commit
 	Box    Box    // where git on the tree runs
 	// Rest makes what else may write to the tree stand still while git looks at it
 	// or writes it; nil for nothing.
@@ -238,7 +240,7 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 	if err := os.WriteFile(filepath.Join(w.Tree(), ".git"), []byte(dotGit), disk.FileMode); err != nil {
 		return err
 	}
-	data, err := json.Marshal(meta{Format: format, Source: opt.Source.Path, Remote: opt.Source.remote, Base: opt.Commit, Branch: opt.Branch})
+	data, err := json.Marshal(meta{Format: format, Source: opt.Source.Path, Remote: opt.Source.remote, Base: cmp.Or(opt.Base, opt.Commit), Branch: opt.Branch})
 	if err != nil {
 		return err
 	}

@@ -77,6 +77,8 @@ type World interface {
 	AllLabels() []string
 	// Push makes a commit on a branch, from Main where it is new, and returns it.
 	Push(branch string) string
+	// File is the file that Push changed on a branch.
+	File(branch string) string
 	// Review adds a review with a remark on the first line of a file that Push
 	// changed; verdict is one of forge's.
 	Review(by forge.Person, id, verdict, body, remark string)
@@ -123,6 +125,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"a proposal is withdrawn", []Feature{Pulls}, withdraw},
 		{"an account is found by its name", []Feature{Pulls, Accounts}, persons},
 		{"reviews are comments", []Feature{Pulls, Accounts}, reviews},
+		{"a review is posted once", []Feature{Pulls}, postReview},
 		{"checks", []Feature{Checks}, checkRuns},
 		{"a remote", []Feature{Remotes}, remote},
 		{"what is not there is unsupported", nil, unsupported},

@@ -556,7 +556,7 @@ func TestPostWithLostAnswers(t *testing.T) {
 // An answer in a review stands on the line that it answers.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
-	all := remarks([]*sdk.PullReviewComment{
+	all := remarks(forge.Person{}, []*sdk.PullReviewComment{
 		{ID: 3, Path: "a", LineNum: 1, Body: "no"}, {ID: 1, Path: "a", LineNum: 1, Body: "why?"}, {ID: 2, Path: "a", OldLineNum: 1, Body: "gone?"}, nil,
 	})
 	if len(all) != 3 || all[0].Body != "why?" || all[0].ReplyTo != "" || all[1].ReplyTo != "" || all[1].Line != 0 || all[2].ReplyTo != "line/1" || all[2].Line != 1 {

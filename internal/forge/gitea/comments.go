@@ -28,7 +28,7 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int,
 	all, err := (&notes{d: d, self: self, repo: r, n: n}).Changed(ctx, time.Time{})
 	if err == nil && k.Type == "pull_request" {
 		var more []forge.Comment
-		more, err = d.reviews(ctx, r, n)
+		more, err = d.reviews(ctx, self, r, n)
 		all = append(all, more...)
 	}
 	if err != nil {
@@ -53,6 +53,11 @@ func note(self forge.Person, g *sdk.Comment) forge.Comment {
 		ID: rest.CommentID(forge.Note, g.ID), Kind: forge.Note, Item: lastPart(at), Author: writer(g.Poster, g.OriginalAuthor),
 		Body: g.Body, Created: g.Created.UTC(), Edited: g.Updated.UTC(), URL: g.HTMLURL,
 	}
+	return ours(self, c)
+}
+
+// ours takes the marker off a comment of ours.
+func ours(self forge.Person, c forge.Comment) forge.Comment {
 	if c.Author.ID == self.ID && self.ID != 0 {
 		c.Body, c.Marker = rest.Unmark(c.Body)
 	}
@@ -62,14 +67,14 @@ func note(self forge.Person, g *sdk.Comment) forge.Comment {
 func lastPart(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
 
 // reviews lists the reviews of a pull request and what they say on lines.
-func (d *call) reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Comment, error) {
+func (d *call) reviews(ctx context.Context, self forge.Person, r forge.Repo, n int) ([]forge.Comment, error) {
 	list, err := pages[sdk.PullReview](ctx, d, below(r, "pulls", n, "reviews"), nil)
 	if err != nil {
 		return nil, d.absent(ctx, r, n, err)
 	}
 	var all []forge.Comment
 	for _, g := range list {
-		c, sent := review(g)
+		c, sent := review(self, g)
 		if !sent {
 			continue
 		}
@@ -83,7 +88,7 @@ func (d *call) reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Commen
 		if _, err := d.get(ctx, below(r, "pulls", n, "reviews", g.ID, "comments"), nil, &lines); err != nil {
 			return nil, err
 		}
-		all = append(all, remarks(lines)...)
+		all = append(all, remarks(self, lines)...)
 	}
 	for i := range all {
 		all[i].Item = lastPart(path(n))
@@ -93,16 +98,16 @@ func (d *call) reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Commen
 
 // review is the text of a review; one that was not sent yet, or only asked for, is none. Of
 // two reviews by one person the older is taken for dismissed by the server.
-func review(g *sdk.PullReview) (c forge.Comment, sent bool) {
+func review(self forge.Person, g *sdk.PullReview) (c forge.Comment, sent bool) {
 	verdict, sent := verdicts[g.State]
 	if g.Dismissed {
 		verdict = forge.Dismissed
 	}
 	at := g.Submitted.UTC()
-	return forge.Comment{
+	return ours(self, forge.Comment{
 		ID: rest.CommentID(forge.Review, g.ID), Kind: forge.Review, Author: person(g.Reviewer),
 		Body: g.Body, Created: at, Edited: at, URL: g.HTMLURL, Verdict: verdict,
-	}, sent
+	}), sent
 }
 
 var verdicts = map[sdk.ReviewStateType]string{
@@ -111,7 +116,7 @@ var verdicts = map[sdk.ReviewStateType]string{
 
 // remarks are what a review says on lines. An answer stands in the review that it answers, on
 // the same line: the first one there began the conversation.
-func remarks(lines []*sdk.PullReviewComment) []forge.Comment {
+func remarks(self forge.Person, lines []*sdk.PullReviewComment) []forge.Comment {
 	lines = present(lines)
 	slices.SortFunc(lines, func(a, b *sdk.PullReviewComment) int { return int(a.ID - b.ID) })
 	type place struct {
@@ -129,7 +134,7 @@ func remarks(lines []*sdk.PullReviewComment) []forge.Comment {
 		if c.ReplyTo = first[at]; c.ReplyTo == "" {
 			first[at] = c.ID
 		}
-		all = append(all, c)
+		all = append(all, ours(self, c))
 	}
 	return all
 }
@@ -170,7 +175,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 		return nil, err
 	}
 	for _, p := range changed {
-		said, err := d.reviews(ctx, r, int(p.Index))
+		said, err := d.reviews(ctx, self, r, int(p.Index))
 		if err != nil {
 			return nil, err
 		}

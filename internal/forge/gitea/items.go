@@ -3,6 +3,7 @@ package gitea
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -214,7 +215,7 @@ func pullItem(r forge.Repo, p *sdk.PullRequest) forge.Item {
 		Title: plainTitle(p.Title), Body: p.Body, Author: person(p.Poster), Assignees: people(p.Assignees),
 		Open: p.State == sdk.StateOpen, Locked: p.IsLocked, URL: p.HTMLURL, Labels: names(p.Labels),
 		Pull: &forge.Pull{
-			Draft: p.Draft, Merged: p.HasMerged, Marker: rest.MarkerIn(p.Body),
+			Draft: p.Draft, Merged: p.HasMerged, Marker: rest.MarkerIn(p.Body), Ref: fmt.Sprintf("refs/pull/%d/head", p.Index),
 			Head: branch(p.Head), Base: branch(p.Base), Editable: p.AllowMaintainerEdit, Reviewers: people(p.RequestedReviewers),
 		},
 	}

@@ -29,9 +29,9 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int,
 	length, err := latest(ctx, d, below(r, "issues", n, "comments"), &all, func(c *github.IssueComment) (forge.Comment, bool) { return note(self, c), true })
 	if err == nil && k.Type == "pull_request" {
 		var more [2]int
-		more[0], err = latest(ctx, d, below(r, "pulls", n, "reviews"), &all, review)
+		more[0], err = latest(ctx, d, below(r, "pulls", n, "reviews"), &all, func(g *github.PullRequestReview) (forge.Comment, bool) { return review(self, g) })
 		if err == nil {
-			more[1], err = latest(ctx, d, below(r, "pulls", n, "comments"), &all, func(c *github.PullRequestComment) (forge.Comment, bool) { return remark(c), true })
+			more[1], err = latest(ctx, d, below(r, "pulls", n, "comments"), &all, func(c *github.PullRequestComment) (forge.Comment, bool) { return remark(self, c), true })
 		}
 		length += more[0] + more[1]
 	}
@@ -74,6 +74,11 @@ func note(self forge.Person, g *github.IssueComment) forge.Comment {
 		ID: rest.CommentID(forge.Note, g.GetID()), Kind: forge.Note, Item: lastPart(g.GetIssueURL()), Author: person(g.GetUser()),
 		Body: g.GetBody(), Created: g.GetCreatedAt().UTC(), Edited: g.GetUpdatedAt().UTC(), URL: g.GetHTMLURL(),
 	}
+	return ours(self, c)
+}
+
+// ours takes the marker off a comment of ours.
+func ours(self forge.Person, c forge.Comment) forge.Comment {
 	if c.Author.ID == self.ID && self.ID != 0 {
 		c.Body, c.Marker = rest.Unmark(c.Body)
 	}
@@ -82,13 +87,13 @@ func note(self forge.Person, g *github.IssueComment) forge.Comment {
 
 // review is the text of a review; one that was not sent yet, or that only holds
 // remarks, is none.
-func review(g *github.PullRequestReview) (forge.Comment, bool) {
+func review(self forge.Person, g *github.PullRequestReview) (forge.Comment, bool) {
 	verdict, ok := verdicts[strings.ToUpper(g.GetState())]
 	at := g.GetSubmittedAt().UTC()
-	return forge.Comment{
+	return ours(self, forge.Comment{
 		ID: rest.CommentID(forge.Review, g.GetID()), Kind: forge.Review, Item: lastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
 		Body: g.GetBody(), Created: at, Edited: at, URL: g.GetHTMLURL(), Verdict: verdict,
-	}, ok && (g.GetBody() != "" || verdict != forge.Commented)
+	}), ok && (g.GetBody() != "" || verdict != forge.Commented)
 }
 
 var verdicts = map[string]string{
@@ -96,7 +101,7 @@ var verdicts = map[string]string{
 }
 
 // remark is what was said on a line.
-func remark(g *github.PullRequestComment) forge.Comment {
+func remark(self forge.Person, g *github.PullRequestComment) forge.Comment {
 	c := forge.Comment{
 		ID: rest.CommentID(forge.Line, g.GetID()), Kind: forge.Line, Item: lastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
 		Body: g.GetBody(), Created: g.GetCreatedAt().UTC(), Edited: g.GetUpdatedAt().UTC(), URL: g.GetHTMLURL(),
@@ -105,7 +110,7 @@ func remark(g *github.PullRequestComment) forge.Comment {
 	if g.GetInReplyTo() != 0 {
 		c.ReplyTo = rest.CommentID(forge.Line, g.GetInReplyTo())
 	}
-	return c
+	return ours(self, c)
 }
 
 func lastPart(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
@@ -146,7 +151,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 		return nil, err
 	}
 	for _, c := range lines {
-		add(remark(c))
+		add(remark(self, c))
 	}
 	changed, err := since(ctx, d, below(r, "issues"), query("state", "all"), from, mostPulls, (*github.Issue).GetID, updated)
 	if err != nil {
@@ -158,7 +163,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 		}
 		if _, err := backward(ctx, d, below(r, "pulls", i.GetNumber(), "reviews"), nil, func(page []*github.PullRequestReview) bool {
 			return reversed(page, func(g *github.PullRequestReview) bool {
-				c, ok := review(g)
+				c, ok := review(self, g)
 				if ok {
 					add(c)
 				}

@@ -142,6 +142,8 @@ func (w *world) Push(branch string) string {
 	return w.repo.Commit(branch, "tori-bot", "work", map[string]string{"work.txt": fmt.Sprintf("line\nfile %d\n", w.files)})
 }
 
+func (w *world) File(string) string { return "work.txt" }
+
 func (w *world) Review(by forge.Person, id, verdict, body, remark string) {
 	var lines []githubtest.Line
 	if remark != "" {

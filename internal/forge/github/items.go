@@ -204,8 +204,8 @@ func pullItem(r forge.Repo, p *github.PullRequest) forge.Item {
 		Repository: repository(p.GetBase().GetRepo()),
 		Pull: &forge.Pull{
 			Draft: p.GetDraft(), Merged: p.GetMerged() || p.MergedAt != nil,
-			Marker: rest.MarkerIn(p.GetBody()),
-			Head:   branch(p.GetHead()), Base: branch(p.GetBase()),
+			Marker: rest.MarkerIn(p.GetBody()), Ref: "refs/pull/" + strconv.Itoa(p.GetNumber()) + "/head",
+			Head: branch(p.GetHead()), Base: branch(p.GetBase()),
 			Conflicts: p.Mergeable != nil && !*p.Mergeable && p.GetState() == "open",
 			Editable:  p.GetMaintainerCanModify(), Reviewers: people(p.RequestedReviewers),
 		},

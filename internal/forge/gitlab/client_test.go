@@ -733,3 +733,27 @@ func TestServerTime(t *testing.T) {
 		t.Errorf("%v, there it is %v", got, w.clock.now())
 	}
 }
+
+// A review goes on where it was cut short, and what else the account has in draft stays that.
+func TestReviewBesideDrafts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, gitlabtest.Options{})
+	f := w.open(nil)
+	commit := w.Push("work")
+	w.Person("ken", forge.Write)
+	iid := w.p.Merge("ken", w.p, "work", "main", "x", "x")
+	n := "!" + strconv.Itoa(iid)
+	w.p.Draft(n, "tori-bot", "what a person thinks\n/merge")
+	w.p.Draft(n, "tori-bot", "one\n\n<!-- tori:r.a.b -->") // and the process was killed
+	k := task.Key{Source: "gitlab", Owner: acme.Owner, Repo: acme.Name, Type: mergeRequest, ID: strconv.Itoa(iid)}
+	etc := "/etc"
+	post := forge.ReviewPost{Commit: commit, Body: "Fine.", Marker: "r.review", Remarks: []forge.Remark{
+		{Path: "work.txt", OldPath: "work.txt", Line: 1, First: 1, Body: "one", Marker: "r.a.b"},
+		{Path: "work.txt", OldPath: "work.txt", Line: 2, First: 1, Body: "two\n/close", Suggestion: &etc, Marker: "r.c.d"}}}
+	if _, err := f.Review(t.Context(), k, post); err != nil {
+		t.Fatal(err)
+	}
+	if notes := w.p.Notes(n); len(notes) != 3 || len(w.p.Drafts(n)) != 1 || !strings.Contains(strings.Join(notes, "\n"), "```\n /etc\n") || w.p.State(n) != "opened" {
+		t.Errorf("%q, in draft %q, %s", notes, w.p.Drafts(n), w.p.State(n))
+	}
+}

@@ -137,7 +137,8 @@ func (l *talk) comment(n *gitlab.Note) forge.Comment {
 		if l.head == "" || n.Position.HeadSHA == l.head {
 			c.Line = int(n.Position.NewLine)
 		}
-	case c.Author.ID == l.self.ID && l.self.ID != 0:
+	}
+	if c.Author.ID == l.self.ID && l.self.ID != 0 && !n.System {
 		c.Body, c.Marker = rest.Unmark(c.Body)
 	}
 	return c

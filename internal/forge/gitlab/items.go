@@ -3,6 +3,7 @@ package gitlab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -243,7 +244,7 @@ func mergeItem(r forge.Repo, g *gitlab.BasicMergeRequest) forge.Item {
 		Open: g.State == "opened" || g.State == "locked", Locked: g.DiscussionLocked, URL: g.WebURL,
 		Created: when(g.CreatedAt), Updated: when(g.UpdatedAt), Labels: g.Labels,
 		Pull: &forge.Pull{
-			Draft: g.Draft, Merged: g.State == "merged", Marker: rest.MarkerIn(g.Description),
+			Draft: g.Draft, Merged: g.State == "merged", Marker: rest.MarkerIn(g.Description), Ref: fmt.Sprintf("refs/merge-requests/%d/head", g.IID),
 			Head:      forge.Branch{Name: g.SourceBranch, Commit: g.SHA},
 			Base:      forge.Branch{Repo: r, Name: g.TargetBranch},
 			Conflicts: g.HasConflicts && g.State == "opened",

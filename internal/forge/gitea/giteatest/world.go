@@ -248,6 +248,13 @@ func (w *World) Push(branch string) string {
 	return out.Commit.SHA
 }
 
+// File is the file that Push changed on a branch.
+func (w *World) File(branch string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.files[branch]
+}
+
 func (w *World) Review(by forge.Person, id, verdict, body, remark string) {
 	var p sdk.PullRequest
 	w.Do("", "GET", w.At("pulls", id), nil, &p)

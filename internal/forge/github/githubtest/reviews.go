@@ -50,6 +50,7 @@ func (c *call) createReview(i *issue) *answer {
 		Comments    []struct {
 			Path, Body string
 			Line       int
+			Start      int `json:"start_line"`
 		}
 	}
 	if a := c.read(&in); a != nil {
@@ -67,6 +68,12 @@ func (c *call) createReview(i *issue) *answer {
 		return refuse("Can not " + strings.ToLower(strings.ReplaceAll(in.Event, "_", " ")) + " your own pull request")
 	case in.Event != "APPROVE" && strings.TrimSpace(in.Body) == "" && len(in.Comments) == 0:
 		return refuse("Body can't be blank")
+	}
+	for _, l := range in.Comments {
+		text, err := i.repo.gitOut("show", cmp.Or(in.Commit, i.pull.headSHA)+":"+l.Path)
+		if lines := strings.Count(text, "\n") + 1; err != nil || l.Line < 1 || l.Line > lines || l.Start != 0 && l.Start >= l.Line {
+			return refuse("Pull request review thread line must be part of the diff")
+		}
 	}
 	v := i.review(c.me(), verdicts[in.Event], in.Body, in.Commit)
 	for _, l := range in.Comments {

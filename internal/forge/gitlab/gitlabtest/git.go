@@ -33,6 +33,11 @@ func (p *project) run(in string, args ...string) string {
 	return out
 }
 
+// git is run for what may fail.
+func (p *project) git(args ...string) (string, error) {
+	return gittest.Run(filepath.Join(p.s.dir, p.dir), "", p.s.now(), args...)
+}
+
 // commit puts a file into a branch, from main where it is new, and returns the commit.
 func (p *project) commit(branch, file, text string) string {
 	blob := p.run(text, "hash-object", "-w", "--stdin")

@@ -66,6 +66,11 @@ func routes() map[string]handler {
 		})
 		if kind == merges {
 			all["GET "+one+"/discussions"] = on(discussions)
+			all["GET "+one+"/versions"] = on(versions)
+			all["GET "+one+"/draft_notes"] = on(draftList)
+			all["POST "+one+"/draft_notes"] = on(draftMake)
+			all["PUT "+one+"/draft_notes/{draft_note_id}/publish"] = on(draftPublish)
+			all["POST "+one+"/draft_notes/bulk_publish"] = on(draftPublish)
 			all["GET "+one+"/approvals"] = on(approvals)
 			all["GET "+one+"/reviewers"] = on(reviewers)
 		}

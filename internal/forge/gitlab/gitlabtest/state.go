@@ -62,7 +62,7 @@ type item struct {
 	labels                   []string
 	assignees                []*user
 	created, updated         time.Time
-	notes                    []*note
+	notes, drafts            []*note
 	awards                   []*award
 	events                   []*event
 	locked, confidential     bool

@@ -249,6 +249,18 @@ func (p *Project) Remark(n, by, path string, line int, body string, thread int64
 	return id
 }
 
+// Remarks are what was said on lines of a merge request: "path:line text".
+func (p *Project) Remarks(n string) (all []string) {
+	p.on(n, func(i *item) {
+		for _, t := range i.notes {
+			if t.kind == "DiffNote" {
+				all = append(all, t.path+":"+itoa(t.line)+" "+t.body)
+			}
+		}
+	})
+	return all
+}
+
 // Resolve settles the thread of a remark.
 func (p *Project) Resolve(n string, id int64) {
 	p.on(n, func(i *item) {

@@ -1,0 +1,407 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"toritsugi/internal/checkrun"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
+	"toritsugi/internal/tool"
+	"toritsugi/internal/turn"
+)
+
+// reviewPrompt is the system prompt of a run that reviews.
+//
+//go:embed review.md
+var reviewPrompt string
+
+// reviewer is what a run that reviews has besides; nil in others.
+type reviewer struct {
+	r       *run
+	change  change
+	earlier []earlierFinding
+
+	mu   sync.Mutex
+	done *verdictOf // once the model handed it in
+}
+
+// verdictOf is a review as the model hands it in, kept in reviewFile.
+type verdictOf struct {
+	Verdict  string    `json:"verdict"`
+	Findings []finding `json:"findings"`
+}
+
+type finding struct {
+	Path       string      `json:"path"`
+	Line       tool.Number `json:"line"`
+	EndLine    tool.Number `json:"end_line,omitempty"`
+	Severity   string      `json:"severity"`
+	Title      string      `json:"title"`
+	Body       string      `json:"body"`
+	Suggestion *string     `json:"suggestion,omitempty"`
+}
+
+// earlierFinding is a remark of an earlier review of ours.
+type earlierFinding struct {
+	place, title string // marks, of the line's text and of the finding's title
+	path, text   string
+	line         int  // where it stands now, 0 where the line's text is gone
+	settled      bool // by people
+}
+
+// reviewFile holds the review that the model handed in, below the directory of the context.
+const reviewFile = "review.json"
+
+// The bounds of a review: findings, lines of one, bytes of all texts.
+const (
+	mostFindings = 30
+	mostLines    = 50
+	mostReview   = 45_000
+)
+
+// mostChange is how large a change is reviewed, in bytes of its patch.
+const mostChange = 8 << 20
+
+// openReview reads the change, and what an earlier owner handed in.
+func (r *run) openReview(ctx context.Context) error {
+	v := &reviewer{r: r}
+	out := &checkrun.HeadBuffer{Most: mostChange + 1}
+	if err := r.out.Workspace.ReviewShown(ctx, r.out.Place.Base, out); err != nil {
+		return err
+	}
+	if out.Len() > mostChange {
+		return &delivery.TaskError{Err: i18n.E("review.too_large", mostChange>>20)}
+	}
+	var err error
+	if v.change, err = readChange(out.String()); err != nil {
+		return err
+	}
+	raw, err := disk.Read(filepath.Join(r.ledger.Dir(), reviewFile), disk.MaxWhole)
+	if err == nil {
+		err = json.Unmarshal(raw, &v.done)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	r.review = v
+	return err
+}
+
+// request is what the model is told of the change and of earlier reviews.
+func (v *reviewer) request(ctx context.Context) (string, error) {
+	if err := v.readEarlier(ctx); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("\n# The change\n\nWith the numbers of the new side, on which findings stand; + was added, - removed.\n\n")
+	b.WriteString(llm.Tagged("change", v.change.show(min(maxIssueText, v.r.Window.Tokens/3*bytesPerToken))) + "\n")
+	for _, which := range []struct {
+		head string
+		is   func(e earlierFinding) bool
+	}{
+		{"Your earlier findings, which still stand. Do not report them again, in other words either", func(e earlierFinding) bool { return e.line > 0 && !e.settled }},
+		{"Earlier findings that people have settled. They stay so", func(e earlierFinding) bool { return e.line > 0 && e.settled }},
+		{"Earlier findings whose lines are changed by now. Report one anew only where it still holds", func(e earlierFinding) bool { return e.line == 0 }},
+	} {
+		var all []string
+		for _, e := range v.earlier {
+			if which.is(e) {
+				all = append(all, fmt.Sprintf("%s:%d: %s", e.path, e.line, progress.Cut(progress.OneLine(e.text), 200)))
+			}
+		}
+		if shown, more := progress.First(all, mostFindings); len(shown) > 0 {
+			if more > 0 {
+				shown = append(shown, fmt.Sprintf("and %d more", more))
+			}
+			b.WriteString("\n" + which.head + ":\n" + llm.Tagged("comments", strings.Join(shown, "\n")) + "\n")
+		}
+	}
+	return b.String(), nil
+}
+
+// readEarlier reads the remarks of our earlier reviews, by their markers: a run, the mark of the
+// line's text, and that of the title.
+func (v *reviewer) readEarlier(ctx context.Context) error {
+	all, _, err := v.r.out.Host.Comments(ctx, v.r.ledger.Metadata().TaskKey.Item())
+	if err != nil {
+		return err
+	}
+	v.earlier = nil
+	places := map[string]map[string]int{} // line by mark, by path
+	for _, c := range all {
+		parts := strings.Split(c.Marker, ".")
+		if c.Kind != forge.Line || len(parts) != 3 {
+			continue
+		}
+		if places[c.Path] == nil {
+			if places[c.Path], err = v.places(c.Path); err != nil {
+				return err
+			}
+		}
+		v.earlier = append(v.earlier, earlierFinding{place: parts[1], title: parts[2], path: c.Path, text: c.Body, line: places[c.Path][parts[1]], settled: c.Resolved})
+	}
+	return nil
+}
+
+// places are the lines of a file as it is now, by their marks; none of one that cannot be read.
+func (v *reviewer) places(path string) (map[string]int, error) {
+	all := map[string]int{}
+	root, err := v.r.out.Workspace.Root()
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.Open(filepath.FromSlash(path))
+	if err != nil {
+		return all, nil //nolint:nilerr // it is gone
+	}
+	defer func() { _ = f.Close() }()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return all, nil //nolint:nilerr // it is something else by now
+	}
+	text, err := io.ReadAll(io.LimitReader(f, mostChange))
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for l := range strings.Lines(string(text)) {
+		n++
+		if m := mark(path, l); all[m] == 0 {
+			all[m] = n
+		}
+	}
+	return all, nil
+}
+
+// mark is what tells texts from each other, but for their spaces and case.
+func mark(parts ...string) string {
+	for i := range parts {
+		parts[i] = strings.ToLower(progress.OneLine(parts[i]))
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+const submitName = "submit_review"
+
+const submitSchema = `{"type":"object","properties":{"verdict":{"type":"string","minLength":1,"maxLength":600},"findings":{"type":"array","maxItems":30,"items":{"type":"object","properties":{` +
+	`"path":{"type":"string"},"line":{"type":"integer","minimum":1},"end_line":{"type":"integer","minimum":1},"severity":{"type":"string","enum":["critical","major","minor","nit"]},` +
+	`"title":{"type":"string","minLength":1,"maxLength":150},"body":{"type":"string","minLength":1,"maxLength":3000},"suggestion":{"type":"string","maxLength":4000}},` +
+	`"required":["path","line","severity","title","body"],"additionalProperties":false}}},"required":["verdict","findings"],"additionalProperties":false}`
+
+// tool is the one by which the review is handed in. It changes nothing but its own file, to the
+// same again.
+func (v *reviewer) tool() tool.Tool {
+	d := tool.Describe(submitName, "Hand in the review: once, when you are done. findings may be empty.\n\nline and end_line are numbers of the new side, and lines that the change shows; suggestion takes the place of them all.", submitSchema, true)
+	return tool.Of(d, func(_ context.Context, said verdictOf) (tool.Result, error) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if wrong := v.wrong(&said); len(wrong) > 0 {
+			return tool.Failf("The review is not taken. Mend this and call %s again, with all findings:\n- %s", submitName, strings.Join(wrong, "\n- ")), nil
+		}
+		v.mask(&said)
+		if err := v.r.noteWhole(reviewFile, said); err != nil {
+			return tool.Result{}, err
+		}
+		v.done = &said
+		return tool.Text("The review is taken."), nil
+	})
+}
+
+// mask masks what a review holds of secrets; a suggestion with one is none.
+func (v *reviewer) mask(said *verdictOf) {
+	said.Verdict = v.r.Store.Redact(said.Verdict)
+	for i := range said.Findings {
+		f := &said.Findings[i]
+		f.Title, f.Body = v.r.Store.Redact(f.Title), v.r.Store.Redact(f.Body)
+		if f.Suggestion != nil && v.r.Store.Redact(*f.Suggestion) != *f.Suggestion {
+			f.Suggestion = nil
+		}
+	}
+}
+
+// wrong says what keeps a review from being taken, for the model; it brings what is meant into
+// form.
+func (v *reviewer) wrong(said *verdictOf) (all []string) {
+	size := len(said.Verdict)
+	if token, masked := v.r.standIns(said.Verdict); masked {
+		all = append(all, fmt.Sprintf("The verdict holds %s, which stands for text that you were not shown.", token))
+	}
+	for i := range said.Findings {
+		f := &said.Findings[i]
+		if problem := v.misplaced(f); problem != "" {
+			all = append(all, fmt.Sprintf("findings[%d]: %s", i, problem))
+		}
+		size += len(f.Title) + len(f.Body)
+		if f.Suggestion != nil {
+			size += len(*f.Suggestion)
+			if token, masked := v.r.standIns(*f.Suggestion); masked {
+				all = append(all, fmt.Sprintf("findings[%d]: the suggestion holds %s, which stands for text that you were not shown. Leave the suggestion out.", i, token))
+			}
+		}
+	}
+	if size > mostReview {
+		all = append(all, fmt.Sprintf("It has %d bytes of text, of which %d are taken. Keep what matters most.", size, mostReview))
+	}
+	return all
+}
+
+// misplaced says why a finding stands nowhere in the change, "" where it does.
+func (v *reviewer) misplaced(f *finding) string {
+	if f.EndLine == 0 {
+		f.EndLine = f.Line
+	}
+	for _, prefix := range []string{"./", "a/", "b/"} {
+		if v.change.file(f.Path) == nil && v.change.file(strings.TrimPrefix(f.Path, prefix)) != nil {
+			f.Path = strings.TrimPrefix(f.Path, prefix)
+		}
+	}
+	at := v.change.file(f.Path)
+	switch {
+	case at == nil:
+		var names []string
+		for _, c := range v.change {
+			names = append(names, c.path)
+		}
+		return fmt.Sprintf("%q is no file of the change, which has: %s.", f.Path, someFiles(names))
+	case len(at.lines) == 0:
+		return fmt.Sprintf("%s shows no line of the new side: it is %s. Say it in the verdict, or on a line of another file.", f.Path, strings.TrimSuffix(at.head()[strings.LastIndexByte(at.head(), '(')+1:], ")"))
+	case f.EndLine < f.Line || f.EndLine-f.Line >= mostLines:
+		return fmt.Sprintf("line %d to end_line %d: expected at most %d lines, the last one last.", f.Line, f.EndLine, mostLines)
+	}
+	for n := f.Line; n <= f.EndLine; n++ {
+		if _, shown := at.lines[int(n)]; !shown {
+			return fmt.Sprintf("line %d of %s is none that the change shows; those are %s.", n, f.Path, at.spans())
+		}
+	}
+	return ""
+}
+
+// mostReminded is how often a model that ends without a review is asked for one.
+const mostReminded = 2
+
+// Run implements coordinator.
+func (v *reviewer) Run(ctx context.Context) (string, error) {
+	loop := plain{v.r.lead.loop}
+	for reminded := 0; v.done == nil; reminded++ {
+		if _, err := loop.Run(ctx); err != nil || v.done != nil {
+			return "", err
+		}
+		if reminded >= mostReminded {
+			return "", &delivery.TaskError{Err: i18n.E("review.none", v.r.model())}
+		}
+		if err := loop.Ask(ctx, planning.AskRemark, "Nobody reads your answer: hand the review in by calling "+submitName+", with the verdict and all findings."); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// Verify implements coordinator.
+func (*reviewer) Verify(context.Context) (planning.Result, error) { return planning.Result{}, nil }
+
+// Judged implements coordinator.
+func (*reviewer) Judged() bool { return false }
+
+// reviewDirector ends the loop once the review is handed in. What people say meanwhile is read
+// by the next one.
+type reviewDirector struct {
+	director
+	v *reviewer
+}
+
+// Before implements turn.Director.
+func (reviewDirector) Before(context.Context) ([]contextstore.Message, error) { return nil, nil }
+
+// Ends implements turn.Director.
+func (d reviewDirector) Ends(answer contextstore.Message) bool {
+	return d.v.done != nil || d.director.Ends(answer)
+}
+
+// tools are those of a run that reviews: they read, and nothing is run.
+func (v *reviewer) tools(root *os.Root, limits tool.Limits) []tool.Tool {
+	own := tool.Builtins(tool.Env{Root: root, Dir: v.r.out.Workspace.Tree(), Git: v.r.out.Workspace, Numbered: true, Limits: limits})
+	return append(slices.DeleteFunc(own, func(t tool.Tool) bool { return !t.Definition().ReadOnly }), v.tool())
+}
+
+// handOver makes the review one that is owed to the forge: without what stands there already.
+func (v *reviewer) handOver(ctx context.Context) error {
+	r, l := v.r, v.r.Lang
+	if err := r.ledger.Activity(contextstore.Completing, "hand_over"); err != nil {
+		return err
+	}
+	if err := v.readEarlier(ctx); delivery.Passing(err) {
+		r.log.Warn("What stands at the forge by now is not known: " + r.Store.Redact(err.Error()))
+	} else if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, e := range v.earlier {
+		known[e.place+"."+e.title] = e.line > 0
+	}
+	p := forge.ReviewPost{Commit: r.out.Place.Base}
+	for _, f := range v.done.Findings {
+		at := v.change.file(f.Path)
+		line := at.lines[int(f.EndLine)]
+		id := mark(f.Path, at.telling(int(f.Line), int(f.EndLine))) + "." + mark(f.Title)
+		if known[id] {
+			continue
+		}
+		known[id] = true
+		text := fmt.Sprintf("**%s** %s\n\n%s", l.T("review."+f.Severity), progress.OneLine(f.Title), strings.TrimSpace(f.Body))
+		m := forge.Remark{Path: f.Path, OldPath: at.was, Line: int(f.EndLine), First: int(f.Line), Old: line.old, Body: text, Suggestion: f.Suggestion, Marker: r.ledger.UUID() + "." + id}
+		p.Remarks = append(p.Remarks, m)
+	}
+	stand := 0
+	for _, e := range v.earlier {
+		if e.line > 0 && !e.settled {
+			stand++
+		}
+	}
+	p.Body = v.body(len(p.Remarks), stand)
+	return r.out.Review(ctx, p)
+}
+
+// body is the text of the review.
+func (v *reviewer) body(remarks, stand int) string {
+	r, l := v.r, v.r.Lang
+	text := l.T("review.head", delivery.Short(r.out.Place.Base)) + "\n\n" + progress.Quote(progress.OneLine(v.done.Verdict)) + "\n\n" + l.T("review.remarks", remarks)
+	if stand > 0 {
+		text += " " + l.T("review.stand", stand)
+	}
+	if r.Scripted {
+		text += "\n\n" + l.T("agent.scripted")
+	}
+	return text + "\n\n" + l.T("agent.comment_run", r.ledger.UUID(), contextstore.Short(r.ledger.UUID()))
+}
+
+// reviewEnded is the comment on a review that came to nothing.
+func (r *run) reviewEnded(l i18n.Lang) string {
+	o := r.report.Outcome
+	text := l.T("agent.comment_"+string(o.Status)) + "\n\n" + r.Delivery.Public(o.Reason) + "\n\n"
+	if o.Status.Final() {
+		text += l.T("review.again", r.out.Host.Labels.Review) + "\n\n"
+	} else {
+		text += l.T("agent.comment_resume") + "\n\n"
+	}
+	return text + l.T("agent.comment_run", r.ledger.UUID(), contextstore.Short(r.ledger.UUID())) + "\n"
+}
+
+var _ turn.Director = reviewDirector{}

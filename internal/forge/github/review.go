@@ -1,0 +1,73 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-github/v88/github"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
+	"toritsugi/internal/task"
+)
+
+var _ forge.Reviewer = (*Forge)(nil)
+
+// Review implements forge.Reviewer. GitHub takes a review whole or not at all: where it refuses
+// one of the remarks all go into the text.
+func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (forge.Comment, error) {
+	d, n, err := f.on(ctx, k, "rest.do_reviewing")
+	if err != nil {
+		return forge.Comment{}, err
+	}
+	self, err := f.Self(ctx)
+	if err != nil {
+		return forge.Comment{}, err
+	}
+	unlock, err := f.posts.Locks.Lock(ctx, strings.ToLower(k.String()))
+	if err != nil {
+		return forge.Comment{}, d.Explain(ctx, err)
+	}
+	defer unlock()
+	at := below(forge.RepoOf(k), "pulls", n, "reviews")
+	var found *forge.Comment
+	_, err = backward(ctx, d, at, nil, func(page []*github.PullRequestReview) bool {
+		for _, g := range page {
+			if c, _ := review(self, g); c.Marker == p.Marker {
+				found = &c
+			}
+		}
+		return found == nil
+	})
+	if err != nil || found != nil {
+		return first(found), err
+	}
+	body, event, right := rest.Mark(p.Body, p.Marker), "COMMENT", "RIGHT"
+	in := &github.PullRequestReviewRequest{Body: &body, Event: &event, CommitID: &p.Commit}
+	for _, r := range p.Remarks {
+		text := rest.RemarkText(r, "suggestion")
+		c := &github.DraftReviewComment{Path: &r.Path, Line: &r.Line, Side: &right, Body: &text}
+		if r.First < r.Line {
+			c.StartLine, c.StartSide = &r.First, &right
+		}
+		in.Comments = append(in.Comments, c)
+	}
+	var g github.PullRequestReview
+	_, err = d.send(ctx, http.MethodPost, at, in, &g)
+	if forge.Is(err, forge.Invalid) {
+		body = rest.Mark(rest.WithRemarks(p.Body, p.Remarks), p.Marker)
+		in.Comments, in.CommitID = nil, nil // which may be gone
+		_, err = d.send(ctx, http.MethodPost, at, in, &g)
+	}
+	c, _ := review(self, &g)
+	return c, err
+}
+
+// first is what a pointer leads to, nothing for none.
+func first(c *forge.Comment) (none forge.Comment) {
+	if c == nil {
+		return none
+	}
+	return *c
+}
