@@ -94,6 +94,7 @@ func TestAReviewKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
+	var kills atomic.Int64
 	rounds(t, 6, func(t *testing.T, i int) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		w, all := newHomes(t, "language: en\n"+patient, "acme", []string{"gitlab", "gitea", "github"}[i%3])
@@ -114,7 +115,12 @@ func TestAReviewKilledAtRandom(t *testing.T) {
 			})
 		})
 		reviewLife(t, w, all[0], "en", d.live)
+		kills.Add(int64(d.kills))
 	})
+	t.Logf("killed %d times", kills.Load())
+	if kills.Load() < 12 {
+		t.Error("too rarely")
+	}
 }
 
 // A request from somebody's own copy of the repository is reviewed, too, and nothing of it is
