@@ -62,19 +62,23 @@ func (d *daemon) webhooks() (all []*caller, err error) {
 			return nil, i18n.E("hook.no_listen", source)
 		}
 		c := &caller{source: source, look: func(ctx context.Context, call dispatch.Call) error { return d.intake.Call(ctx, w, call) }}
-		c.receiver, err = hook.New(hook.Options{Source: source, Watched: w.Watches, Own: w.Own, Keep: d.keep, Now: d.env.Now, Log: d.log, Secret: func() string {
-			now, err := d.webhookSecret(source)
-			if err != nil && d.secretLost.Due(d.env.Now(), time.Minute) {
-				d.log.Warn(err.Error())
-			}
-			return now
-		}})
+		c.receiver, err = hook.New(hook.Options{Source: source, Watched: w.Watches, Own: w.Own, Keep: d.keep, Now: d.env.Now, Log: d.log, Secret: func() string { return d.secretNow(source) }})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, c)
 	}
 	return all, nil
+}
+
+// secretNow is the secret of the webhooks of a forge for a request; from then on texts mask it.
+func (d *daemon) secretNow(source string) string {
+	now, err := d.webhookSecret(source)
+	if err != nil && d.secretLost.Due(d.env.Now(), time.Minute) {
+		d.log.Warn(err.Error())
+	}
+	d.redact.Learn(now)
+	return now
 }
 
 // keep puts a delivery into the inbox. Those of a repository are one queue.

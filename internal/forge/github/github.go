@@ -85,7 +85,7 @@ func New(o Options) (*Forge, error) {
 	}
 	w := rest.New(rest.Options{
 		Name: "GitHub", Home: addr.api, HTTP: o.HTTP, Now: o.Now, Log: o.Log, CacheBytes: o.CacheBytes, WriteSpacing: o.WriteSpacing,
-		RetryDelay: o.RetryDelay, Timeout: o.Timeout, Counted: resource, SlowDown: aboutLimits,
+		RetryDelay: o.RetryDelay, Timeout: o.Timeout, Counted: addr.counted, SlowDown: aboutLimits,
 	})
 	f := &Forge{address: addr, wire: w, posts: rest.NewPosts(w)}
 	token := strings.TrimSpace(o.Token)
@@ -111,13 +111,10 @@ func (f *Forge) Source() string { return "github" }
 // ServerTime implements forge.Clock: by the date of the last answer.
 func (f *Forge) ServerTime() time.Time { return f.wire.ServerTime() }
 
-// resource is what a request is counted under.
-func resource(path string) string {
-	switch {
-	case strings.HasSuffix(path, "/graphql"):
+// counted is what a request to a path is counted under.
+func (a address) counted(path string) string {
+	if strings.HasSuffix(a.graphql, a.api.Host+path) {
 		return "graphql"
-	case strings.Contains(path, "/search/"):
-		return "search"
 	}
 	return "core"
 }

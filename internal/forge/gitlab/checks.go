@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,7 +161,7 @@ const mostTail = 64 << 10
 // RoundTrip implements http.RoundTripper.
 func (t tailed) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
-	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasSuffix(r.URL.Path, "/trace") {
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasSuffix(r.URL.EscapedPath(), "/trace") {
 		return resp, err
 	}
 	end, err := tail(resp.Body)
@@ -195,5 +196,9 @@ func (f *Forge) Remote(_ context.Context, r forge.Repo) (forge.Remote, error) {
 	if _, err := f.at(r, i18n.E("rest.do_remote")); err != nil {
 		return forge.Remote{}, err
 	}
-	return forge.Remote{URL: f.web.JoinPath(strings.Split(r.Owner+"/"+r.Name+".git", "/")...).String(), User: "oauth2", Password: f.token.Now()}, nil
+	parts := strings.Split(r.String()+".git", "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return forge.Remote{URL: f.web.JoinPath(parts...).String(), User: "oauth2", Password: f.token.Now()}, nil
 }

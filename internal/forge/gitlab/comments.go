@@ -176,21 +176,27 @@ func (l *talk) threads(ctx context.Context) (map[int64]int64, error) {
 // with a push, or when they are taken back, and who is asked for a review again wants no
 // changes any more. What the server does not tell stays.
 func (l *talk) settle(ctx context.Context, all []forge.Comment, verdict map[forge.Person]int) error {
-	holds := map[string]map[int64]bool{}
-	for _, last := range verdict {
-		c := &all[last]
-		if holds[c.Verdict] == nil {
-			who, err := l.standing(ctx, c.Verdict)
-			switch {
-			case forge.Is(err, forge.NotFound) || forge.Is(err, forge.Forbidden):
-				return nil
-			case err != nil:
-				return err
+	for _, kind := range []string{forge.Approved, forge.ChangesRequested} {
+		var of []int
+		for _, last := range verdict {
+			if all[last].Verdict == kind {
+				of = append(of, last)
 			}
-			holds[c.Verdict] = who
 		}
-		if !holds[c.Verdict][c.Author.ID] {
-			c.Verdict = forge.Dismissed
+		if of == nil {
+			continue
+		}
+		who, err := l.standing(ctx, kind)
+		switch {
+		case forge.Is(err, forge.NotFound) || forge.Is(err, forge.Forbidden):
+			continue
+		case err != nil:
+			return err
+		}
+		for _, last := range of {
+			if !who[all[last].Author.ID] {
+				all[last].Verdict = forge.Dismissed
+			}
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"toritsugi/internal/forge"
 )
@@ -27,7 +28,7 @@ func (p *Posts) Propose(ctx context.Context, d *Call, r forge.Repo, pulls Pulls,
 	if !IsMarker(w.Marker) {
 		return forge.Item{}, d.BadMarker(w.Marker)
 	}
-	unlock, err := p.Locks.Lock(ctx, "pulls of "+r.String())
+	unlock, err := p.Locks.Lock(ctx, "pulls of "+strings.ToLower(r.String()))
 	if err != nil {
 		return forge.Item{}, d.Explain(ctx, err)
 	}
