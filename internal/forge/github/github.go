@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-github/v88/github"
@@ -62,9 +61,7 @@ type Forge struct {
 	wire    *rest.Wire
 	access  access
 	posts   *rest.Posts
-
-	mu   sync.Mutex
-	self *forge.Person
+	self    rest.Self
 }
 
 var (
@@ -128,21 +125,10 @@ func aboutLimits(body []byte) bool {
 
 // Self is asked for once; what was answered stays.
 func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
-	f.mu.Lock()
-	known := f.self
-	f.mu.Unlock()
-	if known != nil {
-		return *known, nil
-	}
-	u, err := f.access.self(ctx)
-	if err != nil {
-		return forge.Person{}, err
-	}
-	p := person(u)
-	f.mu.Lock()
-	f.self = &p
-	f.mu.Unlock()
-	return p, nil
+	return f.self.Is(ctx, func(ctx context.Context) (forge.Person, error) {
+		u, err := f.access.self(ctx)
+		return person(u), err
+	})
 }
 
 func person(u *github.User) forge.Person {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -196,9 +195,5 @@ func (f *Forge) Remote(_ context.Context, r forge.Repo) (forge.Remote, error) {
 	if _, err := f.at(r, i18n.E("rest.do_remote")); err != nil {
 		return forge.Remote{}, err
 	}
-	parts := strings.Split(r.String()+".git", "/")
-	for i := range parts {
-		parts[i] = url.PathEscape(parts[i])
-	}
-	return forge.Remote{URL: f.web.JoinPath(parts...).String(), User: "oauth2", Password: f.token.Now()}, nil
+	return forge.Remote{URL: rest.Git(f.web, r), User: "oauth2", Password: f.token.Now()}, nil
 }

@@ -163,7 +163,7 @@ func (l *talk) threads(ctx context.Context) (map[int64]int64, error) {
 	first := map[int64]int64{}
 	err := forward(ctx, l.d, l.at+"/discussions", nil, func(page []*gitlab.Discussion) bool {
 		for _, t := range page {
-			for _, n := range present(t.Notes) {
+			for _, n := range rest.Present(t.Notes) {
 				first[n.ID] = t.Notes[0].ID
 			}
 		}
@@ -208,7 +208,7 @@ func (l *talk) standing(ctx context.Context, verdict string) (map[int64]bool, er
 	if verdict == forge.Approved {
 		var a gitlab.MergeRequestApprovals
 		_, err := l.d.get(ctx, l.at+"/approvals", nil, &a)
-		for _, by := range present(a.ApprovedBy) {
+		for _, by := range rest.Present(a.ApprovedBy) {
 			who[user(by.User).ID] = true
 		}
 		return who, err

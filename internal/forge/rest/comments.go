@@ -39,11 +39,6 @@ func ByTime(all []forge.Comment, at func(forge.Comment) time.Time) {
 	})
 }
 
-// ByUpdate orders items, the least recently updated first.
-func ByUpdate(items []forge.Item) {
-	slices.SortStableFunc(items, func(a, b forge.Item) int { return a.Updated.Compare(b.Updated) })
-}
-
 // Contains reports whether a name is among others; case does not matter.
 func Contains(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
