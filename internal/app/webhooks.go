@@ -23,14 +23,6 @@ type caller struct {
 	look     func(context.Context, dispatch.Call) error
 }
 
-// called is what the inbox keeps of a delivery: where to look.
-type called struct {
-	Repository string    `json:"repository"`
-	Item       string    `json:"item"`
-	ItemType   string    `json:"item_type,omitempty"`
-	Kind       hook.Kind `json:"kind"`
-}
-
 // webhookSecret is the secret of the webhooks of a forge as it is now, "" for none.
 func (s *system) webhookSecret(source string) (string, error) {
 	f, is := s.cfg.Forge(source)
@@ -81,9 +73,13 @@ func (d *daemon) secretNow(source string) string {
 	return now
 }
 
-// keep puts a delivery into the inbox. Those of a repository are one queue.
+// keep puts where to look for a delivery into the inbox. Those of a repository are one queue.
 func (d *daemon) keep(ctx context.Context, e hook.Delivery) error {
-	body, err := json.Marshal(called{e.Repo.String(), e.Item, e.ItemType, e.Kind})
+	call := dispatch.Call{Repo: e.Repo}
+	if e.Kind == hook.Changed {
+		call.Changed = []dispatch.Changed{{Type: e.ItemType, ID: e.Item}}
+	}
+	body, err := json.Marshal(call)
 	if err != nil {
 		return err
 	}
@@ -102,16 +98,11 @@ func (c *caller) Kind() channel.Kind { return channel.Kind(c.source) }
 func (c *caller) Gather(ctx context.Context, events []channel.Event) error {
 	var call dispatch.Call
 	for _, e := range events {
-		var one called
+		var one dispatch.Call
 		if err := json.Unmarshal(e.Body, &one); err != nil {
 			continue // it would not be another one later; looking at intervals makes up for it
 		}
-		if r, ok := forge.ParseRepo(one.Repository); ok {
-			call.Repo = r
-		}
-		if one.Kind == hook.Changed {
-			call.Changed = append(call.Changed, dispatch.Changed{Type: one.ItemType, ID: one.Item})
-		}
+		call.Repo, call.Changed = one.Repo, append(call.Changed, one.Changed...)
 	}
 	if call.Repo == (forge.Repo{}) {
 		return nil

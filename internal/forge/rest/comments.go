@@ -49,17 +49,17 @@ func IsCommit(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-// mostOutput bounds what a failed check prints, bytes.
-const mostOutput = 8 << 10
+// MaxOutput bounds what a failed check prints, bytes.
+const MaxOutput = 8 << 10
 
 // CutOutput bounds what a failed check prints without breaking a character.
 func CutOutput(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= mostOutput {
+	if len(s) <= MaxOutput {
 		return s
 	}
 	const mark = " …"
-	n := mostOutput - len(mark)
+	n := MaxOutput - len(mark)
 	for !utf8.RuneStart(s[n]) {
 		n--
 	}
