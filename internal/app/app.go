@@ -25,7 +25,6 @@ import (
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/record"
 	"toritsugi/internal/llm/script"
 	"toritsugi/internal/models"
@@ -286,36 +285,6 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	return report, err
 }
 
-// sumUp has the final summary made that a run owes, once the world has seen the
-// rest: whoever ends the process meanwhile does without it. So do runs on this
-// machine whose process died before they had one, and that nobody took up again.
-func (s *system) sumUp(ctx context.Context, id string, a *agent.Agent) {
-	given := func(why string) delivery.Handler {
-		return func(context.Context, string, contextstore.Effect) (string, error) {
-			return delivery.NotDelivered + why, nil
-		}
-	}
-	box := s.outbox()
-	err := box.DeliverLater(ctx, id, a.Summarise)
-	all, lerr := s.store.WithUndelivered(context.WithoutCancel(ctx))
-	for _, uuid := range all {
-		m, merr := s.store.Metadata(uuid)
-		if merr != nil || !order.ByHand(m) {
-			continue
-		}
-		why := "its process died"
-		if uuid == id {
-			why = "interrupted"
-		}
-		if derr := box.DeliverLater(context.WithoutCancel(ctx), uuid, given(why)); derr != nil && !errors.Is(derr, contextstore.ErrDelivering) {
-			err = errors.Join(err, derr)
-		}
-	}
-	if err = errors.Join(err, lerr); err != nil && ctx.Err() == nil {
-		s.log.Debug("No final summary was made by a model; the one that was put together from the records stands: " + err.Error())
-	}
-}
-
 // lookAfter says which runs were left by processes that died, and does with them
 // what recovery.* wants, as the monitor of tori serve does.
 func (s *system) lookAfter(ctx context.Context) {
@@ -491,116 +460,6 @@ func (s *system) open(ctx context.Context) (err error) {
 		s.mirror()
 	}
 	return err
-}
-
-// mirror gives the hosts the mirrors of the store, once both are there.
-func (s *system) mirror() {
-	for _, h := range s.hosts {
-		if s.store != nil {
-			h.Mirrors = &workspace.Mirrors{Dir: s.store.MirrorsDir(), Now: s.env.Now, FS: s.fs}
-		}
-	}
-}
-
-// delivery delivers what runs made. It finds a sandbox where a workspace must be
-// committed.
-func (s *system) delivery() *delivery.Service {
-	choose := sync.OnceValues(func() (func(sandbox.Spec) (sandbox.Runner, error), error) { return s.chooseShell(context.Background()) })
-	return s.deliveryIn(func(spec sandbox.Spec) (sandbox.Runner, error) {
-		walls, err := choose()
-		if err != nil {
-			return nil, err
-		}
-		return walls(spec)
-	})
-}
-
-// deliveryIn is delivery where git looks at trees in a sandbox that is chosen already.
-func (s *system) deliveryIn(shell func(sandbox.Spec) (sandbox.Runner, error)) *delivery.Service {
-	w := s.cfg.Workspace
-	return &delivery.Service{Store: s.store, Hosts: s.hosts, ByHand: s.byHand, Rules: s.brokerRules(), Secrets: s.secrets,
-		Box:    workspace.Box{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB, MaxFileMB: w.MaxFileMB},
-		Author: delivery.Author{Name: w.AuthorName, Email: w.AuthorEmail}, BranchPattern: w.BranchPattern,
-		Lang: i18n.Lang(s.cfg.Language), Now: s.env.Now, Log: s.log, Approvals: s.approvals}
-}
-
-// changed is what comes of a change that somebody made of a run that no process works
-// on: what its owner held, who may have died, is free again.
-func (s *system) changed(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
-	agent.FreeDay(ctx, s.store, dayLimits(s.cfg), v, s.log)
-	return s.delivery().Changed(ctx, v, o, func() string { return agent.RecordedSummary(s.store, v) })
-}
-
-func (s *system) outbox() *dispatch.Outbox {
-	d := s.delivery()
-	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: d.Handlers(), Lang: d.Lang,
-		Mine:      func(m contextstore.Metadata) bool { return order.ByHand(m) || s.hosts[m.TaskKey.Source] != nil },
-		Later:     agent.EffectSummary,
-		Meanwhile: d.CommentMeanwhile}
-}
-
-// deliver hands over what an ended run still owes.
-func (s *system) deliver(ctx context.Context) (agent.Report, error) {
-	v := s.ended
-	report := agent.Report{UUID: v.Metadata.UUID, Dir: v.Dir, Outcome: task.Outcome{Status: v.Status()}}
-	if err := s.openHosted(ctx); err != nil {
-		return report, &ConfigError{err}
-	}
-	if err := s.open(ctx); err != nil {
-		return report, &ConfigError{err}
-	}
-	defer func() { _ = s.store.Close() }()
-	left, err := s.store.Undelivered(ctx, v.Metadata.UUID)
-	if err != nil {
-		return report, err
-	}
-	if len(left) == 0 && v.State.Phase == "" {
-		return report, &ConfigError{i18n.E("app.has_ended", v.Metadata.UUID, v.Status())}
-	}
-	if len(left) == 0 {
-		return report, &ConfigError{i18n.E("app.had_ended", v.Metadata.UUID)}
-	}
-	if s.env.Started != nil {
-		s.env.Started(v.Metadata.UUID)
-	}
-	report.Reason = s.env.Lang.T("app.owed", len(left))
-	if report.Undelivered = s.outbox().Deliver(ctx, v.Metadata.UUID); report.Undelivered == nil {
-		report.Reason = s.env.Lang.T("app.delivered", len(left))
-		if s.env.Ended != nil {
-			s.env.Ended(report)
-		}
-		return report, s.outbox().DeliverLater(ctx, v.Metadata.UUID, s.summarise)
-	}
-	return report, nil
-}
-
-// summarise makes the final summary of a run that a process owed which died, by
-// the model that would work on the run now.
-func (s *system) summarise(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
-	m, err := s.store.Metadata(uuid)
-	if err != nil {
-		return "", err
-	}
-	if s.models == nil {
-		if err = s.openModels(); err != nil {
-			return "", err
-		}
-		defer func() { _ = s.models.Close() }() // what it looked after is no longer called
-	}
-	one, done, err := s.forRun(ctx, m)
-	var client llm.Client
-	var spec models.Spec
-	if err == nil {
-		defer done()
-		client, spec, err = one.client(ctx, "tori summary "+contextstore.Short(uuid))
-	}
-	if ctx.Err() != nil {
-		return "", ctx.Err()
-	}
-	if err != nil { // the one that was put together from the records stands
-		return delivery.NotDelivered + s.env.Lang.Error(err), nil
-	}
-	return one.agent(client, &spec, m.TaskKey, s.walls).Summarise(ctx, uuid, e)
 }
 
 // Stats are the costs of a run, for benchmarks.

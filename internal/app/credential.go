@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"toritsugi/internal/disk"
-	"toritsugi/internal/forge/hook"
 )
 
 // mostCredential is the most bytes of a file with a token or a key.
@@ -21,16 +20,10 @@ func readCredential(path string) ([]byte, error) {
 func (s *system) known() []string {
 	all := s.cfg.Secrets()
 	for _, f := range s.cfg.Forges() {
-		if f.TokenFile == "" || f.App {
-			continue
-		}
-		if token, err := readCredential(f.TokenFile); err == nil && len(token) > 0 { // openHosts tells of the error
-			all = append(all, string(token))
-		}
-	}
-	for _, source := range hook.Sources() {
-		if secret, err := s.webhookSecret(source); err == nil && secret != "" { // webhooks tells of the error
-			all = append(all, secret)
+		for _, file := range []string{f.TokenFile, f.WebhookSecretFile} {
+			if secret, err := readCredential(file); err == nil { // else openHosts and webhooks tell of it
+				all = append(all, string(secret))
+			}
 		}
 	}
 	return all

@@ -8,8 +8,26 @@ import (
 	"strings"
 	"testing"
 
+	"toritsugi/internal/config"
 	"toritsugi/internal/redact"
 )
+
+// A secret of webhooks that is written into its file later is masked in texts from its first use on.
+func TestAnotherWebhookSecret(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	cfg := &config.Config{}
+	cfg.GitHub.WebhookSecretFile = file
+	d := &daemon{system: &system{cfg: cfg, redact: redact.New(nil, nil)}}
+	for _, secret := range []string{"an old kind of a secret", "another kind of a secret"} {
+		if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.secretNow("github"); got != secret || strings.Contains(d.redact.String("it is "+got), secret) {
+			t.Errorf("%q, shown as %q", got, d.redact.String(got))
+		}
+	}
+}
 
 // What is written into the file later is used where texts would not show it;
 // what cannot be read or is no credential changes nothing, and is said once.

@@ -121,7 +121,7 @@ func (s *system) newJob(ctx context.Context) (job order.Order, m contextstore.Me
 		m.User = localPerson(at, s.env.Getenv("USER"))
 	}
 	m.Title, m.User, issue.ID = s.redact.String(m.Title), s.redact.String(m.User), s.redact.String(issue.ID)
-	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: "issue", ID: issue.ID}
+	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: task.TypeIssue, ID: issue.ID}
 	switch {
 	case s.again != nil: // what the earlier run left is inherited by the key
 		m.TaskKey = *s.again

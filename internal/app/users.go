@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"toritsugi/internal/channel"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -37,7 +39,7 @@ type users struct {
 	now    func() time.Time
 
 	mu    sync.Mutex
-	known map[string]*knownUser
+	known channel.Recent[*knownUser]
 }
 
 // knownUser is what is known of one.
@@ -51,7 +53,7 @@ type knownUser struct {
 
 // openUsers finds where the settings of users are, by those of the house; nil for nowhere.
 func (s *system) openUsers() *users {
-	u := &users{house: s.cfg, learn: s.redact.Learn, log: s.log, lang: s.env.Lang, now: s.env.Now, known: map[string]*knownUser{}}
+	u := &users{house: s.cfg, learn: s.redact.Learn, log: s.log, lang: s.env.Lang, now: s.env.Now, known: channel.Recent[*knownUser]{Most: maxUsers}}
 	switch api := s.cfg.UserConfigAPI; {
 	case api.Enabled:
 		client := &http.Client{}
@@ -95,24 +97,15 @@ func (u *users) of(ctx context.Context, platform, login string) (config.Personal
 	return config.Personal{}, nil
 }
 
-// one is the entry of a user. Where there are too many, those that nobody asked for of late go.
+// one is the entry of a user. Those that nobody asked for of late go.
 func (u *users) one(name string) *knownUser {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if k := u.known[name]; k != nil {
-		return k
+	k, known := u.known.Get(name)
+	if !known {
+		k = &knownUser{}
 	}
-	for other, k := range u.known {
-		if len(u.known) < maxUsers {
-			break
-		}
-		if k.mu.TryLock() { // else it is being asked for
-			delete(u.known, other)
-			k.mu.Unlock()
-		}
-	}
-	k := &knownUser{}
-	u.known[name] = k
+	u.known.Put(name, k)
 	return k
 }
 
@@ -181,10 +174,7 @@ func (s *system) forRun(ctx context.Context, m contextstore.Metadata) (one *syst
 // key of a user, but for what masks them.
 func (s *system) forUser(ctx context.Context, platform, login string) (one *system, done func(), err error) {
 	done = func() {}
-	if s.users == nil || login == "" || !config.IsForge(platform) {
-		return s, done, nil
-	}
-	p, err := s.users.of(ctx, platform, login)
+	p, err := s.personal(ctx, platform, login)
 	if err != nil || p.Config == nil {
 		return s, done, err
 	}
@@ -199,14 +189,22 @@ func (s *system) forUser(ctx context.Context, platform, login string) (one *syst
 	return &theirs, done, nil
 }
 
+// personal are the settings of a user, with a nil Config where they have none.
+func (s *system) personal(ctx context.Context, platform, login string) (config.Personal, error) {
+	if s.users == nil || login == "" || !config.IsForge(platform) {
+		return config.Personal{}, nil
+	}
+	return s.users.of(ctx, platform, login)
+}
+
 // daysOf are the limits of the days that hold for a run.
 func (s *system) daysOf(ctx context.Context, m contextstore.Metadata) (contextstore.DayLimits, error) {
-	one, done, err := s.forRun(ctx, m)
+	platform, login, err := s.userOf(ctx, m)
 	if err != nil {
 		return contextstore.DayLimits{}, err
 	}
-	defer done()
-	return dayLimits(one.cfg), nil
+	p, err := s.personal(ctx, platform, login)
+	return dayLimits(cmp.Or(p.Config, s.cfg)), err
 }
 
 // metadataOf are the settings of a run of a user as it is made; those of the house where the

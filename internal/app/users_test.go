@@ -153,12 +153,6 @@ func TestUsersAtOnce(t *testing.T) {
 	if got := s.redact.String("it is sk-of-everybody-0123."); strings.Contains(got, "everybody") || s.cfg.LLM.OpenAI.APIKey != "" {
 		t.Error(got)
 	}
-	for i := range maxUsers + 50 {
-		s.users.one(strings.Repeat("x", i))
-	}
-	if len(s.users.known) > maxUsers {
-		t.Errorf("%d are remembered", len(s.users.known))
-	}
 }
 
 // Whose settings count for a run.

@@ -23,14 +23,6 @@ type caller struct {
 	look     func(context.Context, dispatch.Call) error
 }
 
-// called is what the inbox keeps of a delivery: where to look.
-type called struct {
-	Repository string    `json:"repository"`
-	Item       string    `json:"item"`
-	ItemType   string    `json:"item_type,omitempty"`
-	Kind       hook.Kind `json:"kind"`
-}
-
 // webhookSecret is the secret of the webhooks of a forge as it is now, "" for none.
 func (s *system) webhookSecret(source string) (string, error) {
 	f, is := s.cfg.Forge(source)
@@ -62,13 +54,7 @@ func (d *daemon) webhooks() (all []*caller, err error) {
 			return nil, i18n.E("hook.no_listen", source)
 		}
 		c := &caller{source: source, look: func(ctx context.Context, call dispatch.Call) error { return d.intake.Call(ctx, w, call) }}
-		c.receiver, err = hook.New(hook.Options{Source: source, Watched: w.Watches, Own: w.Own, Keep: d.keep, Now: d.env.Now, Log: d.log, Secret: func() string {
-			now, err := d.webhookSecret(source)
-			if err != nil && d.secretLost.Due(d.env.Now(), time.Minute) {
-				d.log.Warn(err.Error())
-			}
-			return now
-		}})
+		c.receiver, err = hook.New(hook.Options{Source: source, Watched: w.Watches, Own: w.Own, Keep: d.keep, Now: d.env.Now, Log: d.log, Secret: func() string { return d.secretNow(source) }})
 		if err != nil {
 			return nil, err
 		}
@@ -77,9 +63,23 @@ func (d *daemon) webhooks() (all []*caller, err error) {
 	return all, nil
 }
 
-// keep puts a delivery into the inbox. Those of a repository are one queue.
+// secretNow is the secret of the webhooks of a forge for a request; from then on texts mask it.
+func (d *daemon) secretNow(source string) string {
+	now, err := d.webhookSecret(source)
+	if err != nil && d.secretLost.Due(d.env.Now(), time.Minute) {
+		d.log.Warn(err.Error())
+	}
+	d.redact.Learn(now)
+	return now
+}
+
+// keep puts where to look for a delivery into the inbox. Those of a repository are one queue.
 func (d *daemon) keep(ctx context.Context, e hook.Delivery) error {
-	body, err := json.Marshal(called{e.Repo.String(), e.Item, e.ItemType, e.Kind})
+	call := dispatch.Call{Repo: e.Repo}
+	if e.Kind == hook.Changed {
+		call.Changed = []dispatch.Changed{{Type: e.ItemType, ID: e.Item}}
+	}
+	body, err := json.Marshal(call)
 	if err != nil {
 		return err
 	}
@@ -98,16 +98,11 @@ func (c *caller) Kind() channel.Kind { return channel.Kind(c.source) }
 func (c *caller) Gather(ctx context.Context, events []channel.Event) error {
 	var call dispatch.Call
 	for _, e := range events {
-		var one called
+		var one dispatch.Call
 		if err := json.Unmarshal(e.Body, &one); err != nil {
 			continue // it would not be another one later; looking at intervals makes up for it
 		}
-		if r, ok := forge.ParseRepo(one.Repository); ok {
-			call.Repo = r
-		}
-		if one.Kind == hook.Changed {
-			call.Changed = append(call.Changed, dispatch.Changed{Type: one.ItemType, ID: one.Item})
-		}
+		call.Repo, call.Changed = one.Repo, append(call.Changed, one.Changed...)
 	}
 	if call.Repo == (forge.Repo{}) {
 		return nil

@@ -18,6 +18,15 @@ const (
 	MaxEvent   = 64 << 10 // the body of one Event
 )
 
+// MaxPlainID is the most bytes of a PlainID.
+const MaxPlainID = 100
+
+// PlainID reports whether an id that others give is 1 to MaxPlainID printable ASCII characters
+// without spaces.
+func PlainID(s string) bool {
+	return s != "" && len(s) <= MaxPlainID && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
+
 // Clean is a text of models or strangers without what steers, hides or turns it, with spaces
 // for tabs.
 func Clean(s string) string { return strings.ReplaceAll(redact.Printable(s), "\t", "    ") }

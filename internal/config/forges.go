@@ -101,7 +101,8 @@ func (c *Config) Forge(source string) (Forge, bool) {
 
 // IsForge reports whether source is that of a forge.
 func IsForge(source string) bool {
-	return source == "github" || source == "gitlab" || source == "gitea"
+	_, is := (&Config{}).Forge(source)
+	return is
 }
 
 // Folder is the section folder.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -70,7 +71,7 @@ func usersKey(path string) bool {
 
 // usersSchema is the shape of such settings. Variables are not replaced in them: the
 // environment is the house's.
-func usersSchema() *schema {
+var usersSchema = sync.OnceValue(func() *schema {
 	all := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
 	all.walk(reflect.TypeFor[personal](), "", nil)
 	s := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
@@ -93,7 +94,7 @@ func usersSchema() *schema {
 		}
 	}
 	return s
-}
+})
 
 // maxPrompt is the most bytes of a user's system_prompt.
 const maxPrompt = 16 << 10

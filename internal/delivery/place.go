@@ -213,7 +213,7 @@ func (r *Run) Linked(ctx context.Context) (all []task.Key, err error) {
 func closed(k task.Key, text string) (all []task.Key) {
 	for _, m := range closes().FindAllStringSubmatch(text, maxLinks) {
 		issue := k
-		issue.Type, issue.ID = "issue", m[1]
+		issue.Type, issue.ID = task.TypeIssue, m[1]
 		all = append(all, issue)
 	}
 	return all

@@ -16,16 +16,16 @@ import (
 // Call says that something happened in a repository, as a webhook does. It is believed only
 // so far that a look there is due: what is done follows from what the forge says then.
 type Call struct {
-	Repo forge.Repo
+	Repo forge.Repo `json:"repository"`
 	// Changed are the items that are other than they were; without any there is only
 	// something said.
-	Changed []Changed
+	Changed []Changed `json:"changed,omitempty"`
 }
 
 // Changed is an item that is other than it was.
 type Changed struct {
-	Type string // of its task; "" where the number tells
-	ID   string // its number
+	Type string `json:"type,omitempty"` // of its task; "" where the number tells
+	ID   string `json:"id"`             // its number
 }
 
 // tells reports whether a call tells of an item.
@@ -45,14 +45,11 @@ type call struct {
 // have no run, nothing is looked at.
 func (i *Intake) Call(ctx context.Context, w *Watch, c Call) error {
 	waiting := &call{c, make(chan error, 1)}
-	i.mu.Lock()
-	if i.calls == nil {
-		i.calls = map[*Watch][]*call{}
-	}
-	i.calls[w] = append(i.calls[w], waiting)
-	i.mu.Unlock()
+	w.mu.Lock()
+	w.calls = append(w.calls, waiting)
+	w.mu.Unlock()
 	select {
-	case i.bell(w) <- struct{}{}:
+	case w.bell() <- struct{}{}:
 	default: // it rings
 	}
 	select {
@@ -63,25 +60,22 @@ func (i *Intake) Call(ctx context.Context, w *Watch, c Call) error {
 	}
 }
 
-// bell is what rings where calls for a watched forge wait.
-func (i *Intake) bell(w *Watch) chan struct{} {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.bells == nil {
-		i.bells = map[*Watch]chan struct{}{}
+// bell is what rings where calls wait.
+func (w *Watch) bell() chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rings == nil {
+		w.rings = make(chan struct{}, 1)
 	}
-	if i.bells[w] == nil {
-		i.bells[w] = make(chan struct{}, 1)
-	}
-	return i.bells[w]
+	return w.rings
 }
 
 // answer looks where it is called to at a forge, at each repository once.
 func (i *Intake) answer(ctx context.Context, w *Watch) {
-	i.mu.Lock()
-	all := i.calls[w]
-	delete(i.calls, w)
-	i.mu.Unlock()
+	w.mu.Lock()
+	all := w.calls
+	w.calls = nil
+	w.mu.Unlock()
 	repos := map[forge.Repo][]*call{}
 	for _, c := range all {
 		repos[lower(c.Repo)] = append(repos[lower(c.Repo)], c)

@@ -43,9 +43,9 @@ func (l *lobby) callsOf(name string, changed ...Changed) error {
 // waitFor returns once so many calls wait.
 func (l *lobby) waitFor(n int) {
 	for waiting := -1; waiting < n; runtime.Gosched() {
-		l.mu.Lock()
-		waiting = len(l.Intake.calls[l.watch])
-		l.mu.Unlock()
+		l.watch.mu.Lock()
+		waiting = len(l.watch.calls)
+		l.watch.mu.Unlock()
 	}
 }
 

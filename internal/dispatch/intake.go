@@ -36,10 +36,6 @@ type Intake struct {
 	Wake          func() // there is something to claim or to deliver
 	Stats         *Stats
 	Approvals     *approval.Jobs // that comments decide about; nil for none
-
-	mu    sync.Mutex
-	calls map[*Watch][]*call       // that wait to be answered
-	bells map[*Watch]chan struct{} // ring where there are some
 }
 
 // Run looks until ctx ends, at each forge by itself: one that hangs keeps no other waiting.
@@ -56,7 +52,7 @@ func (i *Intake) watch(ctx context.Context, w *Watch) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-i.bell(w):
+		case <-w.bell():
 			i.answer(ctx, w)
 			continue
 		case <-t.C:

@@ -39,6 +39,8 @@ type Watch struct {
 	mu       sync.Mutex
 	known    map[forge.Repo]bool // names of repos, for Watches
 	account  forge.Person        // self, for Own
+	calls    []*call             // that wait to be answered
+	rings    chan struct{}       // gets something where there are some
 	hooked   map[forge.Repo]*hooked
 	self     forge.Person
 	repos    []forge.Repository

@@ -1,5 +1,5 @@
 // Package forge says what a place of issues (Tracker) and of code (CodeHost) can do. Its
-// members (folder, github) speak to one kind of server each and decide nothing: who may
+// members (folder, github, gitlab, gitea) speak to one kind of server each and decide nothing: who may
 // ask, what is done and what is said about it is decided above.
 package forge
 
@@ -28,7 +28,7 @@ type Forge interface {
 // All that a Tracker returns was written by others: titles, bodies, names and
 // paths are data of people who need not be trusted.
 type Tracker interface {
-	// Source is the first word of the task keys: "github", "folder".
+	// Source is the first word of the task keys, and the section of its settings: "github".
 	Source() string
 	// Self is the account that the forge is spoken to as.
 	Self(ctx context.Context) (Person, error)
@@ -52,10 +52,10 @@ type Tracker interface {
 	// CommentsSince lists what was said or edited on any item of a repository
 	// at or after since, oldest edit first, and at most MaxComments of it: what
 	// is left comes with a later since. An edit that the server gives no time for
-	// may be missing: GitHub has none for the text of a review.
+	// may be missing: GitHub and Gitea have none for the text of a review.
 	CommentsSince(ctx context.Context, r Repo, since time.Time) ([]Comment, error)
 	// Asked tells who put the trigger on an item last and when; ErrNotAsked
-	// where nobody did, or it was taken away again: a *TakenAway where the forge
+	// where nobody did, or it was taken away again: a *TriggerRemoved where the forge
 	// tells by whom.
 	Asked(ctx context.Context, k task.Key, t Trigger) (Asked, error)
 	// Permission tells what the person may do to a repository, looked up by

@@ -3,17 +3,9 @@ package i18n
 // giteaTexts are the words of forge/gitea beside those of forge/rest.
 func giteaTexts() map[string]text {
 	return map[string]text{
-		"gitea.url": {
-			en: "gitea.url is not usable: give the server's address as in a browser, e.g. https://git.example/ (http:// only to this machine), without login and query",
-			ja: "gitea.url が使えません。ブラウザーで開くサーバーのアドレス（例: https://git.example/、http:// はこの計算機に限る）を、ログイン情報とクエリなしで指定してください",
-		},
 		"gitea.no_login": {
 			en: "no login for Gitea is configured; set gitea.token or gitea.token_file",
 			ja: "Gitea のログインが設定されていません。gitea.token か gitea.token_file を設定してください",
-		},
-		"gitea.bad_token": {
-			en: "the setting gitea.token is no token: it holds spaces or characters beyond ASCII. Copy it again",
-			ja: "設定 gitea.token はトークンではありません。空白または ASCII 以外の文字が含まれています。コピーし直してください",
 		},
 		"gitea.unseen": {
 			en: "Gitea shows no such repository: %s. Check the names (owner/name or owner/*); a private one is shown only to an account that may read it",

@@ -4,10 +4,6 @@ package i18n
 // what was asked, of which repository, what GitHub said, what to do.
 func githubTexts() map[string]text {
 	return map[string]text{
-		"github.url": {
-			en: "github.url is not usable: give the server's address as in a browser, e.g. https://ghe.example/ (http:// only to this machine), without login and query",
-			ja: "github.url が使えません。ブラウザーで開くサーバーのアドレス（例: https://ghe.example/、http:// はこの計算機に限る）を、ログイン情報とクエリなしで指定してください",
-		},
 		"github.both_logins": {
 			en: "both a token and an App are configured for GitHub; keep one of github.token and github.app_id",
 			ja: "GitHub にトークンと App の両方が設定されています。github.token か github.app_id のどちらか一方にしてください",
@@ -15,10 +11,6 @@ func githubTexts() map[string]text {
 		"github.no_login": {
 			en: "no login for GitHub is configured; set github.token, or github.app_id and github.app_private_key_file",
 			ja: "GitHub のログインが設定されていません。github.token か、github.app_id と github.app_private_key_file を設定してください",
-		},
-		"github.bad_token": {
-			en: "the setting github.token is no token: it holds spaces or characters beyond ASCII. Copy it again",
-			ja: "設定 github.token はトークンではありません。空白または ASCII 以外の文字が含まれています。コピーし直してください",
 		},
 		"github.bad_key": {
 			en: "the private key of the GitHub App cannot be read; give the whole PEM file that GitHub made for the App, with its first and last line (github.app_private_key_file): %v",

@@ -4,17 +4,9 @@ package i18n
 // merge request, and how it writes the numbers of items.
 func gitlabTexts() map[string]text {
 	return map[string]text{
-		"gitlab.url": {
-			en: "gitlab.url is not usable: give the server's address as in a browser, e.g. https://gitlab.example/ (http:// only to this machine), without login and query",
-			ja: "gitlab.url が使えません。ブラウザーで開くサーバーのアドレス（例: https://gitlab.example/、http:// はこの計算機に限る）を、ログイン情報とクエリなしで指定してください",
-		},
 		"gitlab.no_login": {
 			en: "no login for GitLab is configured; set gitlab.token or gitlab.token_file to a personal, project or group access token",
 			ja: "GitLab のログインが設定されていません。gitlab.token か gitlab.token_file に、個人・プロジェクト・グループのいずれかのアクセストークンを設定してください",
-		},
-		"gitlab.bad_token": {
-			en: "the setting gitlab.token is no token: it holds spaces or characters beyond ASCII. Copy it again",
-			ja: "設定 gitlab.token はトークンではありません。空白または ASCII 以外の文字が含まれています。コピーし直してください",
 		},
 		"gitlab.unseen": {
 			en: "GitLab shows no such project: %s. Check the names (group/subgroup/project or group/subgroup/*); a private one is shown only to a token of one of its members",

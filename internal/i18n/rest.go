@@ -47,6 +47,14 @@ func restTexts() map[string]text {
 		"rest.said_limited":     {en: "the limit of requests is used up for now", ja: "今の時間枠のリクエスト数の上限に達しています"},
 		"rest.said_slow_down":   {en: "%s asks us to slow down (secondary rate limit)", ja: "%s から間隔を空けるよう求められています（二次レート制限）"},
 
+		"rest.url": {
+			en: "%s.url is not usable: give the server's address as in a browser, e.g. https://git.example/ (http:// only to this machine), without login and query",
+			ja: "%s.url が使えません。ブラウザーで開くサーバーのアドレス（例: https://git.example/、http:// はこの計算機に限る）を、ログイン情報とクエリなしで指定してください",
+		},
+		"rest.bad_token": {
+			en: "the setting %s.token is no token: it holds spaces or characters beyond ASCII. Copy it again",
+			ja: "設定 %s.token はトークンではありません。空白または ASCII 以外の文字が含まれています。コピーし直してください",
+		},
 		"rest.advice_not_found": {
 			en: "Check the name; what our account may not see, a private repository too, looks the same as what does not exist",
 			ja: "名前を確認してください。非公開リポジトリなど、このアカウントに見る権限がないものも、存在しないものと同じに見えます",

@@ -45,24 +45,20 @@ type event struct {
 	} `json:"decision"`
 }
 
-// maxID is the most bytes of an id that a bridge gives: of an event, message, user,
-// conversation or thread.
-const maxID = 100
-
 // read reads an event. Its error says to the bridge's author what is wrong.
 func read(raw []byte) (e event, err error) {
 	if err = json.Unmarshal(raw, &e); err != nil {
 		return e, fmt.Errorf("the body is no event as JSON: %w", err)
 	}
-	if !isID(e.Conversation) || e.Thread != "" && !isID(e.Thread) || !isID(e.User.ID) || e.Kind != kindDecision && !isID(e.ID) {
-		return e, fmt.Errorf("conversation, user.id, and id where the kind is no decision, need 1 to %d printable ASCII characters without spaces; thread may have them", maxID)
+	if !channel.PlainID(e.Conversation) || e.Thread != "" && !channel.PlainID(e.Thread) || !channel.PlainID(e.User.ID) || e.Kind != kindDecision && !channel.PlainID(e.ID) {
+		return e, fmt.Errorf("conversation, user.id, and id where the kind is no decision, need 1 to %d printable ASCII characters without spaces; thread may have them", channel.MaxPlainID)
 	}
 	switch e.Kind {
 	case kindMessage, kindEdit:
 		if strings.TrimSpace(e.Text) == "" && len(e.Attachments) == 0 {
 			return e, errors.New("a message needs a text or attachments")
 		}
-		if e.Question != "" && (e.Kind == kindEdit || !isID(e.Question) || strings.TrimSpace(e.Text) == "") {
+		if e.Question != "" && (e.Kind == kindEdit || !channel.PlainID(e.Question) || strings.TrimSpace(e.Text) == "") {
 			return e, errors.New("an answer is a message with a text, and question the id that was asked with")
 		}
 	case kindDelete:
@@ -74,11 +70,6 @@ func read(raw []byte) (e event, err error) {
 		return e, errors.New("kind is message, edit, delete or decision")
 	}
 	return e, nil
-}
-
-// isID reports whether s can be part of ids.
-func isID(s string) bool {
-	return s != "" && len(s) <= maxID && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
 // session is the id of the session: http:CONVERSATION[:THREAD]. A colon in one of the two
@@ -99,11 +90,11 @@ func placeOf(session string) (conversation, thread string, ok bool) {
 		return "", "", false
 	}
 	conversation, err := url.PathUnescape(parts[1])
-	if err != nil || !isID(conversation) {
+	if err != nil || !channel.PlainID(conversation) {
 		return "", "", false
 	}
 	if len(parts) == 3 {
-		if thread, err = url.PathUnescape(parts[2]); err != nil || !isID(thread) {
+		if thread, err = url.PathUnescape(parts[2]); err != nil || !channel.PlainID(thread) {
 			return "", "", false
 		}
 	}
@@ -133,8 +124,8 @@ func (w *Webhook) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e, err := read(body)
-	if id := r.Header.Get(headerID); err == nil && !isID(id) {
-		err = fmt.Errorf("%s needs 1 to %d printable ASCII characters without spaces", headerID, maxID)
+	if id := r.Header.Get(headerID); err == nil && !channel.PlainID(id) {
+		err = fmt.Errorf("%s needs 1 to %d printable ASCII characters without spaces", headerID, channel.MaxPlainID)
 	}
 	if err != nil {
 		http.Error(out, err.Error(), http.StatusBadRequest)

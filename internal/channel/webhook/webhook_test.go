@@ -135,7 +135,7 @@ func TestEventsAreOfTheirForm(t *testing.T) {
 		{`{"kind":"message","id":"m","conversation":"c","text":"x"}`, "user.id"},
 		{`{"kind":"message","id":"m","conversation":"a b","user":{"id":"U1"},"text":"x"}`, "without spaces"},
 		{`{"kind":"message","id":"m","conversation":"c\u202e","user":{"id":"U1"},"text":"x"}`, "ASCII"},
-		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"` + strings.Repeat("u", maxID+1) + `"},"text":"x"}`, "1 to 100"},
+		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"` + strings.Repeat("u", channel.MaxPlainID+1) + `"},"text":"x"}`, "1 to 100"},
 		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"text":" "}`, "text or attachments"},
 		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"attachments":[]}`, "text or attachments"},
 		{`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"text":"x","question":"a b"}`, "question"},
@@ -165,7 +165,7 @@ func TestEventsAreOfTheirForm(t *testing.T) {
 		t.Errorf("%d %s", code, said)
 	}
 	r.box.events = nil
-	if code, said := r.send(strings.Repeat("i", maxID+1), []byte(`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"text":"x"}`)); code != http.StatusBadRequest {
+	if code, said := r.send(strings.Repeat("i", channel.MaxPlainID+1), []byte(`{"kind":"message","id":"m","conversation":"c","user":{"id":"U1"},"text":"x"}`)); code != http.StatusBadRequest {
 		t.Errorf("%d %s", code, said)
 	}
 	if len(r.box.events) > 0 {

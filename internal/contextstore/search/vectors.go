@@ -82,7 +82,7 @@ type vectorOf struct {
 }
 
 // vectorsOf makes the vectors of runs; nil where the model cannot be called. One without a text, that cannot be read,
-// or that may not be given away gets an empty one: it is not looked at again until it changes.
+// may not be given away, or that the model refuses gets an empty one: it is not looked at again until it changes.
 func (d *DB) vectorsOf(ctx context.Context, runs []ref) ([]vectorOf, error) {
 	made := make([]vectorOf, len(runs))
 	var texts []string
@@ -105,14 +105,40 @@ func (d *DB) vectorsOf(ctx context.Context, runs []ref) ([]vectorOf, error) {
 	if len(texts) == 0 {
 		return made, nil
 	}
-	all, err := d.vectors.Embed(ctx, texts)
-	if err != nil || len(all) != len(texts) {
+	all := d.embedded(ctx, texts)
+	if all == nil {
 		return nil, ctx.Err()
 	}
 	for n, i := range of {
 		made[i].vector = packed(all[n])
 	}
 	return made, nil
+}
+
+// taken is a text that any model takes.
+const taken = "text"
+
+// embedded has a vector for each text, nil for one that the model refuses; it is nil where the model cannot be called.
+// Of several texts one that is refused fails all; so does a model that is down, which takes no other text, either.
+func (d *DB) embedded(ctx context.Context, texts []string) [][]float32 {
+	all, err := d.vectors.Embed(ctx, texts)
+	if err == nil && len(all) == len(texts) {
+		return all
+	}
+	if all = nil; ctx.Err() != nil {
+		return nil
+	}
+	for _, t := range texts {
+		one, err := d.vectors.Embed(ctx, []string{t})
+		if err != nil || len(one) != 1 {
+			if one, err = d.vectors.Embed(ctx, []string{taken}); err != nil || len(one) != 1 {
+				return nil
+			}
+			one[0] = nil
+		}
+		all = append(all, one[0])
+	}
+	return all
 }
 
 // keep puts vectors in, of runs that are still there, in the place of those of another model.

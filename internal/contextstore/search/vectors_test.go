@@ -199,6 +199,39 @@ func TestVectorsAreKept(t *testing.T) {
 	}
 }
 
+// A text that the model refuses keeps no other one back, and is not asked for again; where the model takes
+// nothing, nothing is settled.
+func TestATextThatIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	for i := range embeddedRuns + 2 {
+		h.ended(aRun{title: fmt.Sprintf("Run %d", i), request: []string{"Tidy.", "poison"}[i/(embeddedRuns+1)]})
+	}
+	m := &meaning{}
+	down := true
+	d := h.withVectors(Vectors{Model: "ollama/a", Embed: func(ctx context.Context, texts []string) ([][]float32, error) {
+		all, _ := m.embed(ctx, texts)
+		if down || slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "poison") }) {
+			return nil, errors.New("500: unsupported value: NaN")
+		}
+		return all, nil
+	}})
+	must(t, d.embed(t.Context()))
+	if sent := m.take(); vectorCount(t, d) != 0 || len(sent) > embeddedRuns+2 {
+		t.Errorf("a model that is down: %d vectors, %d texts", vectorCount(t, d), len(sent))
+	}
+	down = false
+	must(t, d.embed(t.Context()))
+	if n := vectorCount(t, d); n != embeddedRuns+2 {
+		t.Errorf("%d vectors", n)
+	}
+	m.take()
+	must(t, d.embed(t.Context()))
+	if sent := m.take(); sent != nil {
+		t.Errorf("again: %q", sent)
+	}
+}
+
 func vectorCount(t *testing.T, d *DB) (n int) {
 	t.Helper()
 	must(t, d.file.Use(func(h *database.Handles) error {

@@ -302,7 +302,7 @@ func (f *Forge) item(e *entry) (forge.Item, error) {
 		}
 	}
 	return forge.Item{
-		Key:   task.Key{Source: "folder", Owner: f.o.Repo.Owner, Repo: f.o.Repo.Name, Type: "issue", ID: e.id},
+		Key:   task.Key{Source: "folder", Owner: f.o.Repo.Owner, Repo: f.o.Repo.Name, Type: task.TypeIssue, ID: e.id},
 		Title: issue.Title, Body: issue.Body, Author: forge.Person{Login: issue.Author}, Labels: issue.Labels,
 		Open: true, Created: e.stamp.mtime, Updated: e.stamp.mtime, URL: e.path,
 	}, nil

@@ -11,6 +11,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -33,7 +34,7 @@ type event struct {
 func (d *call) history(ctx context.Context, r forge.Repo, n int, since time.Time) ([]*event, error) {
 	var all []*event
 	empty := 0
-	for page := 1; empty < 2 && page <= mostPages; page++ {
+	for page := 1; empty < 2 && page <= rest.MostPages; page++ {
 		q := paged(nil, page)
 		if !since.IsZero() {
 			q.Set("since", stamp(since))
@@ -45,7 +46,7 @@ func (d *call) history(ctx context.Context, r forge.Repo, n int, since time.Time
 		if empty++; len(some) > 0 {
 			empty = 0
 		}
-		all = append(all, present(some)...)
+		all = append(all, rest.Present(some)...)
 	}
 	return all, nil
 }

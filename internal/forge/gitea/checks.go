@@ -55,5 +55,5 @@ func (f *Forge) Remote(_ context.Context, r forge.Repo) (forge.Remote, error) {
 	if _, err := f.at(r, i18n.E("rest.do_remote")); err != nil {
 		return forge.Remote{}, err
 	}
-	return forge.Remote{URL: f.address.git(r), User: "x-access-token", Password: f.token.Now()}, nil
+	return forge.Remote{URL: rest.Git(f.address.web, r), User: "x-access-token", Password: f.token.Now()}, nil
 }

@@ -55,8 +55,8 @@ var agent = forge.Trigger{Label: "agent"}
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for key, o := range map[string]Options{
-		"gitea.no_login": {URL: "https://git.example"}, "gitea.bad_token": {URL: "https://git.example", Token: "a b"},
-		"gitea.url": {Token: "x", URL: "http://git.example"},
+		"gitea.no_login": {URL: "https://git.example"}, "rest.bad_token": {URL: "https://git.example", Token: "a b"},
+		"rest.url": {Token: "x", URL: "http://git.example"},
 	} {
 		_, err := New(o)
 		var e *i18n.Error

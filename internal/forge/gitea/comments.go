@@ -117,7 +117,7 @@ var verdicts = map[sdk.ReviewStateType]string{
 // remarks are what a review says on lines. An answer stands in the review that it answers, on
 // the same line: the first one there began the conversation.
 func remarks(self forge.Person, lines []*sdk.PullReviewComment) []forge.Comment {
-	lines = present(lines)
+	lines = rest.Present(lines)
 	slices.SortFunc(lines, func(a, b *sdk.PullReviewComment) int { return int(a.ID - b.ID) })
 	type place struct {
 		path     string

@@ -42,9 +42,9 @@ type Forge struct {
 	client  *http.Client
 	token   *rest.Token
 	posts   *rest.Posts
+	self    rest.Self
 
 	mu    sync.Mutex
-	self  *forge.Person
 	users map[string]bool // the owners that are no organizations, in lower case
 }
 
@@ -65,9 +65,8 @@ func New(o Options) (*Forge, error) {
 		return nil, i18n.E("gitea.no_login")
 	}
 	f := &Forge{address: at, users: map[string]bool{}}
-	var ok bool
-	if f.token, ok = rest.NewToken(token, o.Fresh); !ok {
-		return nil, i18n.E("gitea.bad_token")
+	if f.token, err = rest.NewToken("gitea", token, o.Fresh); err != nil {
+		return nil, err
 	}
 	f.wire = rest.New(rest.Options{Name: "Gitea", Home: at.web, HTTP: o.HTTP, Now: o.Now, Log: o.Log, RetryDelay: o.RetryDelay, Timeout: o.Timeout})
 	f.client = f.wire.Line(rest.Bearer{Token: f.token.Now, Next: f.wire.Base}, "token").Client()
@@ -83,21 +82,11 @@ func (f *Forge) ServerTime() time.Time { return f.wire.ServerTime() }
 
 // Self is asked for once; what was answered stays.
 func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
-	f.mu.Lock()
-	known := f.self
-	f.mu.Unlock()
-	if known != nil {
-		return *known, nil
-	}
-	var u sdk.User
-	if _, err := f.asking("", i18n.E("rest.do_self")).get(ctx, path("user"), nil, &u); err != nil {
-		return forge.Person{}, err
-	}
-	p := person(&u)
-	f.mu.Lock()
-	f.self = &p
-	f.mu.Unlock()
-	return p, nil
+	return f.self.Is(ctx, func(ctx context.Context) (forge.Person, error) {
+		var u sdk.User
+		_, err := f.asking("", i18n.E("rest.do_self")).get(ctx, path("user"), nil, &u)
+		return person(&u), err
+	})
 }
 
 // person is an account. Those without a number of their own, a deleted one (-1) and the

@@ -2,9 +2,7 @@ package gitea
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -17,48 +15,17 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Repositories implements forge.Tracker. A pattern that fails keeps none of the others
-// back; the errors are joined, that of the names which cannot be seen last.
+// Repositories implements forge.Tracker.
 func (f *Forge) Repositories(ctx context.Context, patterns []string) ([]forge.Repository, error) {
-	var found []forge.Repository
-	var unseen []string
-	var errs []error
-	seen := map[int64]bool{}
-	for _, p := range patterns {
-		r, ok := forge.ParseRepo(p)
-		if !ok {
-			unseen = append(unseen, p)
-			continue
-		}
-		all, err := f.matching(ctx, r)
-		if forge.Is(err, forge.NotFound) {
-			unseen = append(unseen, p)
-			continue
-		}
-		if forge.Is(err, forge.RateLimited) || forge.Is(err, forge.Unauthorized) || ctx.Err() != nil {
-			return found, errors.Join(append([]error{err}, errs...)...) // the others are not to be asked
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, g := range all {
-			if !g.Archived && !seen[g.ID] {
-				seen[g.ID] = true
-				found = append(found, repository(g))
-			}
-		}
-	}
-	if unseen != nil {
-		errs = append(errs, &forge.Error{Kind: forge.NotFound, Status: http.StatusNotFound, Err: i18n.E("gitea.unseen", strings.Join(unseen, ", "))})
-	}
-	if len(errs) == 1 {
-		return found, errs[0]
-	}
-	return found, errors.Join(errs...)
+	return rest.Repositories(ctx, patterns, "gitea.unseen", f.matching)
 }
 
-func (f *Forge) matching(ctx context.Context, r forge.Repo) ([]*sdk.Repository, error) {
+func (f *Forge) matching(ctx context.Context, r forge.Repo) (found []forge.Repository, err error) {
+	add := func(g *sdk.Repository) {
+		if !g.Archived {
+			found = append(found, repository(g))
+		}
+	}
 	if r.Name != "*" {
 		d, err := f.at(r, i18n.E("rest.do_repository"))
 		if err != nil {
@@ -66,7 +33,8 @@ func (f *Forge) matching(ctx context.Context, r forge.Repo) ([]*sdk.Repository, 
 		}
 		var g sdk.Repository
 		_, err = d.get(ctx, below(r), nil, &g)
-		return []*sdk.Repository{&g}, err
+		add(&g)
+		return found, err
 	}
 	d, err := f.at(forge.Repo{Owner: r.Owner, Name: "x"}, i18n.E("rest.do_repositories"))
 	if err != nil {
@@ -77,17 +45,16 @@ func (f *Forge) matching(ctx context.Context, r forge.Repo) ([]*sdk.Repository, 
 	if _, err := d.get(ctx, path("users", r.Owner), nil, &who); err != nil {
 		return nil, err
 	}
-	var all []*sdk.Repository
 	err = eachPage(ctx, d, path("repos", "search"), query("uid", strconv.FormatInt(who.ID, 10), "exclusive", "true", "sort", "id", "order", "asc"),
 		func(p *struct{ Data []*sdk.Repository }) int {
 			for _, g := range p.Data {
 				if g != nil && g.Owner != nil && g.Owner.ID == who.ID {
-					all = append(all, g)
+					add(g)
 				}
 			}
 			return len(p.Data)
 		})
-	return all, err
+	return found, err
 }
 
 func repository(g *sdk.Repository) forge.Repository {
@@ -128,7 +95,6 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 	if t.Assignee.Login != "" {
 		queries = append(queries, []string{"assigned_by", t.Assignee.Login})
 	}
-	byID := map[int64]bool{}
 	var items []forge.Item
 	for _, pairs := range queries {
 		all, err := pages[sdk.Issue](ctx, d, below(r, "issues"), query(append(pairs, "state", "open")...))
@@ -136,28 +102,21 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 			return nil, err
 		}
 		for _, g := range all {
-			i := item(r, g)
-			bears := t.Label != "" && i.Has(t.Label) || t.Assignee.Login != "" && i.AssignedTo(t.Assignee)
-			if byID[g.ID] || !i.Open || !bears {
-				continue
-			}
-			byID[g.ID] = true
-			items = append(items, i)
+			items = append(items, item(r, g))
 		}
 	}
-	rest.ByUpdate(items)
-	return items, nil
+	return rest.Bearing(items, t), nil
 }
 
 func item(r forge.Repo, g *sdk.Issue) forge.Item {
 	i := forge.Item{
-		Key:   task.Key{Source: "gitea", Owner: r.Owner, Repo: r.Name, Type: "issue", ID: strconv.FormatInt(g.Index, 10)},
+		Key:   task.Key{Source: "gitea", Owner: r.Owner, Repo: r.Name, Type: task.TypeIssue, ID: strconv.FormatInt(g.Index, 10)},
 		Title: g.Title, Body: g.Body, Author: writer(g.Poster, g.OriginalAuthor), Assignees: people(g.Assignees),
 		Open: g.State == sdk.StateOpen, Locked: g.IsLocked, URL: g.HTMLURL,
 		Created: g.Created.UTC(), Updated: g.Updated.UTC(), Labels: names(g.Labels),
 	}
 	if g.PullRequest != nil {
-		i.Key.Type, i.Pull, i.Title = "pull_request", &forge.Pull{}, plainTitle(g.Title)
+		i.Key.Type, i.Pull, i.Title = task.TypePull, &forge.Pull{}, plainTitle(g.Title)
 	}
 	return i
 }
@@ -211,7 +170,7 @@ func plainTitle(s string) string { return draftTitle().ReplaceAllString(s, "") }
 // of each draft: whether there are conflicts it does not tell.
 func pullItem(r forge.Repo, p *sdk.PullRequest) forge.Item {
 	i := forge.Item{
-		Key:   task.Key{Source: "gitea", Owner: r.Owner, Repo: r.Name, Type: "pull_request", ID: strconv.FormatInt(p.Index, 10)},
+		Key:   task.Key{Source: "gitea", Owner: r.Owner, Repo: r.Name, Type: task.TypePull, ID: strconv.FormatInt(p.Index, 10)},
 		Title: plainTitle(p.Title), Body: p.Body, Author: person(p.Poster), Assignees: people(p.Assignees),
 		Open: p.State == sdk.StateOpen, Locked: p.IsLocked, URL: p.HTMLURL, Labels: names(p.Labels),
 		Pull: &forge.Pull{

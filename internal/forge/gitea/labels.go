@@ -76,11 +76,11 @@ func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.L
 // ensure creates the labels that are lacking and returns all. Gitea would make two of the
 // same name.
 func (f *Forge) ensure(ctx context.Context, d *call, r forge.Repo, wanted []forge.Label) ([]label, error) {
-	unlock, err := f.posts.Locks.Lock(ctx, "labels of "+strings.ToLower(r.String()))
+	leave, err := f.posts.Turns.Enter(ctx, "labels of "+strings.ToLower(r.String()))
 	if err != nil {
 		return nil, d.Explain(ctx, err)
 	}
-	defer unlock()
+	defer leave()
 	all, err := f.labels(ctx, d, r)
 	if err != nil {
 		return nil, err

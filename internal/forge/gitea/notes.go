@@ -9,6 +9,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 )
 
 // notes are those on one item; they implement rest.Notes.
@@ -30,7 +31,7 @@ func (c *notes) Changed(ctx context.Context, since time.Time) ([]forge.Comment, 
 		return nil, c.d.absent(ctx, c.repo, c.n, err)
 	}
 	var all []forge.Comment
-	for _, g := range present(list) {
+	for _, g := range rest.Present(list) {
 		all = append(all, note(c.self, g))
 	}
 	return all, nil

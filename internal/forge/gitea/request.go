@@ -8,10 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/rest"
@@ -48,32 +46,12 @@ func (f *Forge) on(k task.Key, what string) (d *call, number int, err error) {
 	return d, number, err
 }
 
-// path joins the parts of a path, each escaped as one segment.
-func path(parts ...any) string {
-	var b strings.Builder
-	for i, p := range parts {
-		if i > 0 {
-			b.WriteByte('/')
-		}
-		b.WriteString(url.PathEscape(fmt.Sprint(p)))
-	}
-	return b.String()
-}
+// What all members make requests of, by short names.
+var path, query, stamp = rest.Path, rest.Query, rest.Stamp
 
 func below(r forge.Repo, parts ...any) string {
 	return path(append([]any{"repos", r.Owner, r.Name}, parts...)...)
 }
-
-// query makes a query of names and values.
-func query(pairs ...string) url.Values {
-	q := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		q.Set(pairs[i], pairs[i+1])
-	}
-	return q
-}
-
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // get reads; the answer is decoded into v.
 func (d *call) get(ctx context.Context, path string, q url.Values, v any) (http.Header, error) {
@@ -170,12 +148,8 @@ func (d *call) answered(status int, body []byte) error {
 	return err
 }
 
-const (
-	// perPage is what the server gives at most unless it is set otherwise.
-	perPage = 50
-	// mostPages bounds a list that a broken server never ends.
-	mostPages = 10_000
-)
+// perPage is what the server gives at most unless it is set otherwise.
+const perPage = 50
 
 // paged is a query for a page.
 func paged(q url.Values, n int) url.Values {
@@ -186,17 +160,12 @@ func paged(q url.Values, n int) url.Values {
 	return p
 }
 
-// present leaves out what a broken answer has for nothing.
-func present[T any](all []*T) []*T {
-	return slices.DeleteFunc(all, func(e *T) bool { return e == nil })
-}
-
 // eachPage reads a list page by page; use returns how many elements a page had. The server
 // may give fewer on a page than asked for, and says how many there are. What leaves a list
 // meanwhile moves the rest up: then it is an error of kind Conflict.
 func eachPage[T any](ctx context.Context, d *call, path string, q url.Values, use func(*T) int) error {
 	seen, length := 0, 0
-	for n := 1; n <= mostPages; n++ {
+	for n := 1; n <= rest.MostPages; n++ {
 		var v T
 		h, err := d.get(ctx, path, paged(q, n), &v)
 		if err != nil {
@@ -221,7 +190,7 @@ func pages[T any](ctx context.Context, d *call, path string, q url.Values) ([]*T
 		var all []*T
 		err := eachPage(ctx, d, path, q, func(p *[]*T) int {
 			got := len(*p)
-			all = append(all, present(*p)...)
+			all = append(all, rest.Present(*p)...)
 			return got
 		})
 		if !forge.Is(err, forge.Conflict) || try == rest.Tries {

@@ -48,9 +48,9 @@ type tokenAccess struct {
 }
 
 func newTokenAccess(at address, w *rest.Wire, token string, fresh func() []byte) (a *tokenAccess, err error) {
-	t, ok := rest.NewToken(token, fresh)
-	if !ok {
-		return nil, i18n.E("github.bad_token")
+	t, err := rest.NewToken("github", token, fresh)
+	if err != nil {
+		return nil, err
 	}
 	a = &tokenAccess{token: t, graphql: at.graphql}
 	a.c, err = clientOf(at, w.Line(rest.Bearer{Token: t.Now, Next: w.Base}, "token"))

@@ -1,12 +1,11 @@
 package github
 
 import (
-	"net"
+	"cmp"
 	"net/url"
 	"strings"
 
-	"toritsugi/internal/forge"
-	"toritsugi/internal/i18n"
+	"toritsugi/internal/forge/rest"
 )
 
 // address is where the parts of one GitHub are; all end in a slash but graphql.
@@ -18,16 +17,11 @@ type address struct {
 // parseAddress finds the parts: github.com and *.ghe.com have their API on a
 // host of its own, an Enterprise Server below /api.
 func parseAddress(s string) (address, error) {
-	s = strings.TrimSpace(s)
-	if s == "" {
-		s = "https://github.com"
+	u, err := rest.Address(cmp.Or(strings.TrimSpace(s), "https://github.com"), "github")
+	if err != nil {
+		return address{}, err
 	}
-	u, err := url.Parse(s)
-	local := err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !local) {
-		return address{}, i18n.E("github.url")
-	}
-	host := strings.ToLower(u.Host)
+	host := u.Host
 	web := &url.URL{Scheme: u.Scheme, Host: host, Path: "/"}
 	switch {
 	case host == "github.com" || host == "api.github.com" || host == "www.github.com":
@@ -37,17 +31,11 @@ func parseAddress(s string) (address, error) {
 		web.Host = strings.TrimPrefix(host, "api.")
 		return hosted(web), nil
 	}
-	path := strings.TrimSuffix(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v3"), "/api")
-	web.Path = path + "/"
+	web.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/v3"), "/api") + "/"
 	return address{web: web, api: web.JoinPath("api/v3/"), graphql: web.JoinPath("api/graphql").String()}, nil
 }
 
 func hosted(web *url.URL) address {
 	api := &url.URL{Scheme: web.Scheme, Host: "api." + web.Host, Path: "/"}
 	return address{web: web, api: api, graphql: api.JoinPath("graphql").String()}
-}
-
-// git is where git finds a repository.
-func (a address) git(r forge.Repo) string {
-	return a.web.JoinPath(url.PathEscape(r.Owner), url.PathEscape(r.Name)+".git").String()
 }

@@ -60,7 +60,7 @@ func (d *call) checkRuns(ctx context.Context, r forge.Repo, commit string) (all 
 			var notes []*github.CheckRunAnnotation
 			if g.GetOutput().GetAnnotationsCount() > 0 && annotated < mostAnnotated {
 				annotated++
-				if _, err := d.get(ctx, below(r, "check-runs", g.GetID(), "annotations"), page(nil, 1), &notes); err != nil {
+				if _, err := d.get(ctx, below(r, "check-runs", g.GetID(), "annotations"), rest.Page(nil, 1), &notes); err != nil {
 					return nil, err
 				}
 			}
@@ -123,5 +123,5 @@ func (f *Forge) Remote(ctx context.Context, r forge.Repo) (forge.Remote, error) 
 	if err != nil {
 		return forge.Remote{}, err
 	}
-	return forge.Remote{URL: f.address.git(r), User: "x-access-token", Password: secret}, nil
+	return forge.Remote{URL: rest.Git(f.address.web, r), User: "x-access-token", Password: secret}, nil
 }

@@ -643,7 +643,7 @@ func TestAddresses(t *testing.T) {
 		a, err := parseAddress(in)
 		got := ""
 		if err == nil {
-			got = a.api.String() + " " + a.graphql + " " + a.git(r)
+			got = a.api.String() + " " + a.graphql + " " + rest.Git(a.web, r)
 		}
 		if got != want || err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %q, %v", in, got, err)
@@ -654,8 +654,8 @@ func TestAddresses(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for key, o := range map[string]Options{
-		"github.no_login": {}, "github.both_logins": {Token: "x", App: App{ID: 1}}, "github.bad_token": {Token: "a b"},
-		"github.bad_key": {App: App{ID: 1, Key: []byte("secret words")}}, "github.url": {Token: "x", URL: "ftp://x"},
+		"github.no_login": {}, "github.both_logins": {Token: "x", App: App{ID: 1}}, "rest.bad_token": {Token: "a b"},
+		"github.bad_key": {App: App{ID: 1, Key: []byte("secret words")}}, "rest.url": {Token: "x", URL: "ftp://x"},
 	} {
 		_, err := New(o)
 		var e *i18n.Error

@@ -137,7 +137,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 			all = append(all, c)
 		}
 	}
-	notes, err := since(ctx, d, below(r, "issues", "comments"), nil, from, forge.MaxComments+perPage, (*github.IssueComment).GetID,
+	notes, err := since(ctx, d, below(r, "issues", "comments"), nil, from, forge.MaxComments+rest.PerPage, (*github.IssueComment).GetID,
 		func(c *github.IssueComment) time.Time { return c.GetUpdatedAt().Time })
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 	for _, c := range notes {
 		add(note(self, c))
 	}
-	lines, err := since(ctx, d, below(r, "pulls", "comments"), nil, from, forge.MaxComments+perPage, (*github.PullRequestComment).GetID,
+	lines, err := since(ctx, d, below(r, "pulls", "comments"), nil, from, forge.MaxComments+rest.PerPage, (*github.PullRequestComment).GetID,
 		func(c *github.PullRequestComment) time.Time { return c.GetUpdatedAt().Time })
 	if err != nil {
 		return nil, err

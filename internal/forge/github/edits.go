@@ -35,7 +35,7 @@ func (d *call) graphql(ctx context.Context, address, operation string, variables
 	kind, advice := forge.Invalid, i18n.E("rest.advice_invalid", d.Name)
 	switch e.Type {
 	case "NOT_FOUND":
-		kind, advice = forge.NotFound, i18n.E("github.advice_not_found")
+		kind, advice = forge.NotFound, i18n.E("rest.advice_not_found")
 	case "FORBIDDEN", "INSUFFICIENT_SCOPES":
 		kind, advice = forge.Forbidden, i18n.E("github.advice_permission", needs)
 	case "RATE_LIMITED", "RATE_LIMIT":

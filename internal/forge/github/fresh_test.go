@@ -70,3 +70,20 @@ func TestAnotherCredential(t *testing.T) {
 		}
 	})
 }
+
+// What is counted apart is told by the whole path: a repository may be called so.
+func TestCounted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ server, path, want string }{
+		{"", "/graphql", "graphql"}, {"", "/repos/acme/graphql", "core"}, {"", "/repos/search/app", "core"},
+		{"https://ghe.example", "/api/graphql", "graphql"}, {"https://ghe.example", "/api/v3/repos/acme/graphql", "core"},
+	} {
+		at, err := parseAddress(c.server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := at.counted(c.path); got != c.want {
+			t.Errorf("%s%s: %s", c.server, c.path, got)
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-github/v88/github"
@@ -62,9 +61,7 @@ type Forge struct {
 	wire    *rest.Wire
 	access  access
 	posts   *rest.Posts
-
-	mu   sync.Mutex
-	self *forge.Person
+	self    rest.Self
 }
 
 var (
@@ -85,7 +82,7 @@ func New(o Options) (*Forge, error) {
 	}
 	w := rest.New(rest.Options{
 		Name: "GitHub", Home: addr.api, HTTP: o.HTTP, Now: o.Now, Log: o.Log, CacheBytes: o.CacheBytes, WriteSpacing: o.WriteSpacing,
-		RetryDelay: o.RetryDelay, Timeout: o.Timeout, Counted: resource, SlowDown: aboutLimits,
+		RetryDelay: o.RetryDelay, Timeout: o.Timeout, Counted: addr.counted, SlowDown: aboutLimits,
 	})
 	f := &Forge{address: addr, wire: w, posts: rest.NewPosts(w)}
 	token := strings.TrimSpace(o.Token)
@@ -111,13 +108,10 @@ func (f *Forge) Source() string { return "github" }
 // ServerTime implements forge.Clock: by the date of the last answer.
 func (f *Forge) ServerTime() time.Time { return f.wire.ServerTime() }
 
-// resource is what a request is counted under.
-func resource(path string) string {
-	switch {
-	case strings.HasSuffix(path, "/graphql"):
+// counted is what a request to a path is counted under.
+func (a address) counted(path string) string {
+	if strings.HasSuffix(a.graphql, a.api.Host+path) {
 		return "graphql"
-	case strings.Contains(path, "/search/"):
-		return "search"
 	}
 	return "core"
 }
@@ -131,21 +125,10 @@ func aboutLimits(body []byte) bool {
 
 // Self is asked for once; what was answered stays.
 func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
-	f.mu.Lock()
-	known := f.self
-	f.mu.Unlock()
-	if known != nil {
-		return *known, nil
-	}
-	u, err := f.access.self(ctx)
-	if err != nil {
-		return forge.Person{}, err
-	}
-	p := person(u)
-	f.mu.Lock()
-	f.self = &p
-	f.mu.Unlock()
-	return p, nil
+	return f.self.Is(ctx, func(ctx context.Context) (forge.Person, error) {
+		u, err := f.access.self(ctx)
+		return person(u), err
+	})
 }
 
 func person(u *github.User) forge.Person {

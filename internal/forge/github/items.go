@@ -2,8 +2,6 @@ package github
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -16,69 +14,31 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Repositories implements forge.Tracker. A pattern that fails keeps none of the
-// others back; the errors are joined, that of the names which cannot be seen last.
+// Repositories implements forge.Tracker.
 func (f *Forge) Repositories(ctx context.Context, patterns []string) ([]forge.Repository, error) {
-	var found []forge.Repository
-	var unseen []string
-	var errs []error
-	seen := map[string]bool{}
-	for _, p := range patterns {
-		r, ok := forge.ParseRepo(p)
-		if !ok {
-			unseen = append(unseen, p)
-			continue
-		}
-		all, err := f.matching(ctx, r)
-		if forge.Is(err, forge.NotFound) {
-			unseen = append(unseen, p)
-			continue
-		}
-		if forge.Is(err, forge.RateLimited) || forge.Is(err, forge.Unauthorized) || ctx.Err() != nil {
-			return found, errors.Join(append([]error{err}, errs...)...) // the others are not to be asked
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, g := range all {
-			x := repository(g)
-			if key := strings.ToLower(x.String()); !g.GetArchived() && !seen[key] {
-				seen[key] = true
-				found = append(found, x)
-			}
-		}
-	}
-	if unseen != nil {
-		errs = append(errs, &forge.Error{Kind: forge.NotFound, Status: http.StatusNotFound, Err: i18n.E("github.unseen", strings.Join(unseen, ", "))})
-	}
-	if len(errs) == 1 {
-		return found, errs[0]
-	}
-	return found, errors.Join(errs...)
+	return rest.Repositories(ctx, patterns, "github.unseen", f.matching)
 }
 
-func (f *Forge) matching(ctx context.Context, r forge.Repo) ([]*github.Repository, error) {
-	if r.Name != "*" {
-		d, err := f.at(ctx, r, i18n.E("rest.do_repository"))
-		if err != nil {
-			return nil, err
+func (f *Forge) matching(ctx context.Context, r forge.Repo) (found []forge.Repository, err error) {
+	var all []*github.Repository
+	if r.Name == "*" {
+		all, err = f.access.all(ctx, r.Owner)
+	} else {
+		var d *call
+		if d, err = f.at(ctx, r, i18n.E("rest.do_repository")); err == nil {
+			all = append(all, &github.Repository{})
+			_, err = d.get(ctx, below(r), nil, all[0])
 		}
-		var g github.Repository
-		_, err = d.get(ctx, below(r), nil, &g)
-		return []*github.Repository{&g}, err
 	}
-	all, err := f.access.all(ctx, r.Owner)
 	if err != nil {
 		return nil, err
 	}
-	var theirs []*github.Repository
 	for _, g := range all {
-		if strings.EqualFold(g.GetOwner().GetLogin(), r.Owner) {
-			theirs = append(theirs, g)
+		if !g.GetArchived() && (r.Name != "*" || strings.EqualFold(g.GetOwner().GetLogin(), r.Owner)) {
+			found = append(found, repository(g))
 		}
 	}
-	return theirs, nil
+	return found, nil
 }
 
 func repository(g *github.Repository) forge.Repository {
@@ -109,7 +69,6 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 	if t.Assignee.Login != "" {
 		queries = append(queries, []string{"state", "open", "assignee", t.Assignee.Login})
 	}
-	byID := map[int64]bool{}
 	var items []forge.Item
 	for _, q := range queries {
 		all, err := since(ctx, d, below(r, "issues"), query(q...), time.Time{}, mostItems, (*github.Issue).GetID, updated)
@@ -117,31 +76,23 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 			return nil, err
 		}
 		for _, g := range all {
-			// Paging shows how an item was; one may have been closed, or lost its label, since.
-			i := item(r, g)
-			bears := t.Label != "" && i.Has(t.Label) || t.Assignee.Login != "" && i.AssignedTo(t.Assignee)
-			if byID[g.GetID()] || !i.Open || !bears {
-				continue
-			}
-			byID[g.GetID()] = true
-			items = append(items, i)
+			items = append(items, item(r, g))
 		}
 	}
-	rest.ByUpdate(items)
-	return items, nil
+	return rest.Bearing(items, t), nil
 }
 
 func updated(g *github.Issue) time.Time { return g.GetUpdatedAt().Time }
 
 func item(r forge.Repo, g *github.Issue) forge.Item {
 	i := forge.Item{
-		Key:   task.Key{Source: "github", Owner: r.Owner, Repo: r.Name, Type: "issue", ID: strconv.Itoa(g.GetNumber())},
+		Key:   task.Key{Source: "github", Owner: r.Owner, Repo: r.Name, Type: task.TypeIssue, ID: strconv.Itoa(g.GetNumber())},
 		Title: g.GetTitle(), Body: g.GetBody(), Author: person(g.GetUser()), Assignees: people(g.Assignees),
 		Open: g.GetState() == "open", Locked: g.GetLocked(), URL: g.GetHTMLURL(),
 		Created: g.GetCreatedAt().UTC(), Updated: g.GetUpdatedAt().UTC(), Labels: labels(g.Labels),
 	}
 	if g.PullRequestLinks != nil {
-		i.Key.Type, i.Pull = "pull_request", &forge.Pull{}
+		i.Key.Type, i.Pull = task.TypePull, &forge.Pull{}
 	}
 	return i
 }
@@ -197,7 +148,7 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 // pullItem is a pull request as its own page has it.
 func pullItem(r forge.Repo, p *github.PullRequest) forge.Item {
 	return forge.Item{
-		Key:   task.Key{Source: "github", Owner: r.Owner, Repo: r.Name, Type: "pull_request", ID: strconv.Itoa(p.GetNumber())},
+		Key:   task.Key{Source: "github", Owner: r.Owner, Repo: r.Name, Type: task.TypePull, ID: strconv.Itoa(p.GetNumber())},
 		Title: p.GetTitle(), Body: p.GetBody(), Author: person(p.GetUser()), Assignees: people(p.Assignees),
 		Open: p.GetState() == "open", Locked: p.GetLocked(), URL: p.GetHTMLURL(),
 		Created: p.GetCreatedAt().UTC(), Updated: p.GetUpdatedAt().UTC(), Labels: labels(p.Labels),

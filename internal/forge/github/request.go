@@ -2,11 +2,9 @@ package github
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,30 +54,11 @@ func (f *Forge) on(ctx context.Context, k task.Key, what string) (d *call, numbe
 	return d, number, err
 }
 
-// path joins the parts of a path, each escaped as one segment: names of labels
-// have spaces and slashes.
-func path(parts ...any) string {
-	var b strings.Builder
-	for i, p := range parts {
-		if i > 0 {
-			b.WriteByte('/')
-		}
-		b.WriteString(url.PathEscape(fmt.Sprint(p)))
-	}
-	return b.String()
-}
+// What all members make requests of, by short names.
+var path, query, stamp = rest.Path, rest.Query, rest.Stamp
 
 func below(r forge.Repo, parts ...any) string {
 	return path(append([]any{"repos", r.Owner, r.Name}, parts...)...)
-}
-
-// query makes a query of names and values.
-func query(pairs ...string) url.Values {
-	q := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		q.Set(pairs[i], pairs[i+1])
-	}
-	return q
 }
 
 // get reads; the answer is decoded into v.
@@ -103,29 +82,12 @@ func (d *call) send(ctx context.Context, method, path string, body, v any) (*git
 	return resp, nil
 }
 
-const (
-	perPage = 100
-	// mostPages bounds a list that a broken server never ends.
-	mostPages = 10_000
-)
-
-func page(q url.Values, n int) url.Values {
-	p := url.Values{"per_page": {strconv.Itoa(perPage)}}
-	for k, v := range q {
-		p[k] = v
-	}
-	if n > 1 {
-		p.Set("page", strconv.Itoa(n))
-	}
-	return p
-}
-
 // eachPage reads a list page by page. What leaves a list between two pages moves
 // the rest up by one, so this is for lists that hardly ever shrink.
 func eachPage[T any](ctx context.Context, d *call, path string, q url.Values, use func(*T)) error {
-	for n := 1; n <= mostPages; {
+	for n := 1; n <= rest.MostPages; {
 		var v T
-		resp, err := d.get(ctx, path, page(q, n), &v)
+		resp, err := d.get(ctx, path, rest.Page(q, n), &v)
 		if err != nil {
 			return err
 		}
@@ -139,13 +101,8 @@ func eachPage[T any](ctx context.Context, d *call, path string, q url.Values, us
 
 func pages[T any](ctx context.Context, d *call, path string, q url.Values) ([]*T, error) {
 	var all []*T
-	err := eachPage(ctx, d, path, q, func(p *[]*T) { all = append(all, present(*p)...) })
+	err := eachPage(ctx, d, path, q, func(p *[]*T) { all = append(all, rest.Present(*p)...) })
 	return all, err
-}
-
-// present leaves out what a broken answer has for nothing.
-func present[T any](all []*T) []*T {
-	return slices.DeleteFunc(all, func(e *T) bool { return e == nil })
 }
 
 // backward reads a list that grows at its end from there, page by page, until
@@ -154,13 +111,13 @@ func present[T any](all []*T) []*T {
 // returns how long the list is.
 func backward[T any](ctx context.Context, d *call, path string, q url.Values, use func([]*T) bool) (length int, err error) {
 	var first []*T
-	resp, err := d.get(ctx, path, page(q, 1), &first)
+	resp, err := d.get(ctx, path, rest.Page(q, 1), &first)
 	if err != nil {
 		return 0, err
 	}
 	switch {
 	case resp.LastPage <= 1 && !further(resp):
-		use(present(first))
+		use(rest.Present(first))
 		return len(first), nil
 	case resp.LastPage <= 1: // a server that does not tell where the end is
 		all, err := pages[T](ctx, d, path, q)
@@ -170,16 +127,16 @@ func backward[T any](ctx context.Context, d *call, path string, q url.Values, us
 		return len(all), err
 	}
 	more := true
-	for n := min(resp.LastPage, mostPages); n >= 1 && more; n-- {
+	for n := min(resp.LastPage, rest.MostPages); n >= 1 && more; n-- {
 		var v []*T
-		if _, err := d.get(ctx, path, page(q, n), &v); err != nil {
+		if _, err := d.get(ctx, path, rest.Page(q, n), &v); err != nil {
 			return 0, err
 		}
 		if length == 0 {
 			// What is added meanwhile comes after: it is read with the next look.
-			length = (n-1)*perPage + len(v)
+			length = (n-1)*rest.PerPage + len(v)
 		}
-		more = use(present(v))
+		more = use(rest.Present(v))
 	}
 	return length, nil
 }
@@ -189,45 +146,19 @@ func further(r *github.Response) bool {
 	return r.NextPage != 0 || r.NextPageToken != "" || r.After != ""
 }
 
-// since reads a list ordered by the time of the last change, from a time on, each
-// element once. It goes on from the last time seen, not from the last place:
-// what changes or leaves meanwhile moves no other one out of sight. It stops
-// after most.
+// since reads a list as rest.Since does.
 func since[T any](ctx context.Context, d *call, path string, q url.Values, from time.Time, most int, id func(*T) int64, at func(*T) time.Time) ([]*T, error) {
-	var all []*T
-	seen := map[int64]bool{}
-	if q = page(q, 1); !from.IsZero() {
-		q.Set("since", stamp(from))
-	}
-	q.Set("sort", "updated")
-	q.Set("direction", "asc")
-	for n := 1; ; {
-		var v []*T
-		resp, err := d.get(ctx, path, page(q, n), &v)
-		if err != nil {
-			return nil, err
-		}
-		v = present(v)
-		for _, e := range v {
-			if !seen[id(e)] {
-				seen[id(e)] = true
-				all = append(all, e)
-			}
-		}
-		if !further(resp) || len(v) == 0 || len(all) >= most || n > mostPages {
-			return all, nil
-		}
-		// A second back, for those of the same second.
-		if next := at(v[len(v)-1]).Add(-time.Second); next.After(from) {
-			from, n = next, 1
+	return rest.Since(from, most, id, at, func(from time.Time, n int) (v []*T, more bool, err error) {
+		q := rest.Page(q, n)
+		if !from.IsZero() {
 			q.Set("since", stamp(from))
-		} else {
-			n++
 		}
-	}
+		q.Set("sort", "updated")
+		q.Set("direction", "asc")
+		resp, err := d.get(ctx, path, q, &v)
+		return v, err == nil && further(resp), err
+	})
 }
-
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // reversed calls f with the elements from the last on until it returns false.
 func reversed[T any](all []T, f func(T) bool) bool {

@@ -25,7 +25,7 @@ func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (for
 	if err != nil {
 		return forge.Comment{}, err
 	}
-	unlock, err := f.posts.Locks.Lock(ctx, strings.ToLower(k.String()))
+	unlock, err := f.posts.Turns.Enter(ctx, strings.ToLower(k.String()))
 	if err != nil {
 		return forge.Comment{}, d.Explain(ctx, err)
 	}

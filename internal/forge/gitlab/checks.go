@@ -12,6 +12,7 @@ import (
 
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 
+	"toritsugi/internal/checks"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
@@ -122,29 +123,23 @@ func (d *call) log(ctx context.Context, job int64) (string, error) {
 	return readable(b.String()), nil
 }
 
-// section is what begins and ends a part of a log that can be folded, and escape what
-// colours it. Source: GitLab docs, "Job logs".
-var (
-	section = lazyregexp.New(`section_(?:start|end):\d+:[^\r\n]*\r`)
-	escape  = lazyregexp.New(`\x1b\[[0-?]*[ -/]*[@-~]`)
-)
+// section is what begins and ends a part of a log that can be folded. Source: GitLab docs, "Job
+// logs".
+var section = lazyregexp.New(`section_(?:start|end):\d+:[^\r\n]*\r`)
 
 // readable is the last part of a log without what is meant for a terminal, within what a
 // check may print.
 func readable(log string) string {
-	log = escape().ReplaceAllString(section().ReplaceAllString(log, ""), "")
 	var lines []string
-	for line := range strings.SplitSeq(log, "\n") {
-		line = strings.TrimRight(line, "\r \t")
-		lines = append(lines, line[strings.LastIndexByte(line, '\r')+1:]) // what a progress bar ends as
+	for line := range strings.SplitSeq(section().ReplaceAllString(log, ""), "\n") {
+		lines = append(lines, strings.TrimRight(checks.Plain(line), " \t"))
 	}
 	log = strings.ToValidUTF8(strings.TrimSpace(strings.Join(lines, "\n")), "\uFFFD")
-	const most = 8 << 10
-	if len(log) <= most {
+	if len(log) <= rest.MaxOutput {
 		return log
 	}
 	const mark = "… "
-	log = log[len(log)-most+len(mark):]
+	log = log[len(log)-rest.MaxOutput+len(mark):]
 	if _, whole, ok := strings.Cut(log, "\n"); ok {
 		log = whole // the first line is the rest of one
 	}
@@ -154,13 +149,13 @@ func readable(log string) string {
 // tailed keeps of the logs of jobs, which may have hundreds of megabytes, the end alone.
 type tailed struct{ next http.RoundTripper }
 
-// mostTail is enough for mostOutput of a log full of colours, bytes.
+// mostTail is enough for rest.MaxOutput of a log full of colours, bytes.
 const mostTail = 64 << 10
 
 // RoundTrip implements http.RoundTripper.
 func (t tailed) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
-	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasSuffix(r.URL.Path, "/trace") {
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasSuffix(r.URL.EscapedPath(), "/trace") {
 		return resp, err
 	}
 	end, err := tail(resp.Body)
@@ -195,5 +190,5 @@ func (f *Forge) Remote(_ context.Context, r forge.Repo) (forge.Remote, error) {
 	if _, err := f.at(r, i18n.E("rest.do_remote")); err != nil {
 		return forge.Remote{}, err
 	}
-	return forge.Remote{URL: f.web.JoinPath(strings.Split(r.Owner+"/"+r.Name+".git", "/")...).String(), User: "oauth2", Password: f.token.Now()}, nil
+	return forge.Remote{URL: rest.Git(f.web, r), User: "oauth2", Password: f.token.Now()}, nil
 }

@@ -69,6 +69,11 @@ func TestSettings(t *testing.T) {
 		if err != nil || r.URL != want || r.User == "" || r.Password != "x" {
 			t.Errorf("%s: %+v, %v", url, r, err)
 		}
+		// What looks like an escape in a name is none, and leads nowhere else.
+		r, err = f.Remote(bg, forge.Repo{Owner: "a.b/%2e%2e", Name: "c%2Fd.e"})
+		if want := strings.TrimSuffix(want, "a/b/c.git") + "a.b/%252e%252e/c%252Fd.e.git"; err != nil || r.URL != want {
+			t.Errorf("%s, want %s, %v", r.URL, want, err)
+		}
 	}
 }
 
@@ -351,6 +356,36 @@ func TestVerdictsThatDoNotHold(t *testing.T) {
 }
 
 // What is confidential is not there where others see the project.
+// Where the server does not tell whose approvals stand, it still tells who wants changes, in
+// whatever order it is asked.
+func TestVerdictsAreToldEachByItself(t *testing.T) {
+	w := newWorld(t, gitlabtest.Options{})
+	w.p.Commit("fix", "a.txt", "1")
+	n := w.p.Merge("tori-bot", w.p, "fix", "main", "x", "x")
+	at := "!" + strconv.Itoa(n)
+	for login, verdict := range map[string]string{"ken": "approved", "eve": "requested_changes"} {
+		w.Person(login, forge.Write)
+		w.p.Verdict(at, login, verdict)
+	}
+	w.p.Reset(at)
+	w.Break(func(r *http.Request) *gitlabtest.Answer {
+		if strings.HasSuffix(r.URL.Path, "/approvals") {
+			return &gitlabtest.Answer{Status: 403, Body: `{"message":"403 Forbidden"}`}
+		}
+		return nil
+	})
+	f := w.open(nil)
+	for range 20 {
+		all, _, err := f.Comments(bg, key(mergeRequest, n))
+		must(t, err)
+		for _, c := range all {
+			if want := map[string]string{"ken": forge.Approved, "eve": forge.Dismissed}[c.Author.Login]; c.Verdict != want {
+				t.Fatalf("%s: %s, want %s", c.Author.Login, c.Verdict, want)
+			}
+		}
+	}
+}
+
 func TestConfidential(t *testing.T) {
 	for visibility, seen := range map[string]bool{"private": true, "internal": false, "public": false} {
 		t.Run(visibility, func(t *testing.T) {
@@ -687,6 +722,28 @@ func TestLogsOfJobs(t *testing.T) {
 	is(t, err, forge.Forbidden)
 	if len(all) != 5 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// The answers about a project whose name looks like the log of a job are no logs.
+func TestAProjectCalledTrace(t *testing.T) {
+	w := newWorld(t, gitlabtest.Options{})
+	p := w.AddProject("acme/jobs/trace", "private")
+	p.Member("tori-bot", 30)
+	f := w.open(nil)
+	for _, want := range []string{"GET /projects/{id}", "GET /projects/{id} 304"} {
+		w.Requests()
+		_, err := f.Repositories(bg, []string{"acme/jobs/trace"})
+		must(t, err)
+		if got := w.Requests(); !slices.Equal(got, []string{want}) {
+			t.Errorf("%q, want %s", got, want)
+		}
+	}
+	sha := p.Commit("fix", "a.txt", "1")
+	p.Job(sha, gitlabtest.Job{Name: "test", State: "failed", Log: strings.Repeat("x", 3*mostTail) + "\nFAIL"})
+	all, err := f.CheckRuns(bg, forge.Repo{Owner: "acme/jobs", Name: "trace"}, sha)
+	if err != nil || len(all) != 1 || !strings.HasSuffix(all[0].Output, "FAIL") {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 

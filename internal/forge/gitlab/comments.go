@@ -164,7 +164,7 @@ func (l *talk) threads(ctx context.Context) (map[int64]int64, error) {
 	first := map[int64]int64{}
 	err := forward(ctx, l.d, l.at+"/discussions", nil, func(page []*gitlab.Discussion) bool {
 		for _, t := range page {
-			for _, n := range present(t.Notes) {
+			for _, n := range rest.Present(t.Notes) {
 				first[n.ID] = t.Notes[0].ID
 			}
 		}
@@ -177,21 +177,27 @@ func (l *talk) threads(ctx context.Context) (map[int64]int64, error) {
 // with a push, or when they are taken back, and who is asked for a review again wants no
 // changes any more. What the server does not tell stays.
 func (l *talk) settle(ctx context.Context, all []forge.Comment, verdict map[forge.Person]int) error {
-	holds := map[string]map[int64]bool{}
-	for _, last := range verdict {
-		c := &all[last]
-		if holds[c.Verdict] == nil {
-			who, err := l.standing(ctx, c.Verdict)
-			switch {
-			case forge.Is(err, forge.NotFound) || forge.Is(err, forge.Forbidden):
-				return nil
-			case err != nil:
-				return err
+	for _, kind := range []string{forge.Approved, forge.ChangesRequested} {
+		var of []int
+		for _, last := range verdict {
+			if all[last].Verdict == kind {
+				of = append(of, last)
 			}
-			holds[c.Verdict] = who
 		}
-		if !holds[c.Verdict][c.Author.ID] {
-			c.Verdict = forge.Dismissed
+		if of == nil {
+			continue
+		}
+		who, err := l.standing(ctx, kind)
+		switch {
+		case forge.Is(err, forge.NotFound) || forge.Is(err, forge.Forbidden):
+			continue
+		case err != nil:
+			return err
+		}
+		for _, last := range of {
+			if !who[all[last].Author.ID] {
+				all[last].Verdict = forge.Dismissed
+			}
 		}
 	}
 	return nil
@@ -203,7 +209,7 @@ func (l *talk) standing(ctx context.Context, verdict string) (map[int64]bool, er
 	if verdict == forge.Approved {
 		var a gitlab.MergeRequestApprovals
 		_, err := l.d.get(ctx, l.at+"/approvals", nil, &a)
-		for _, by := range present(a.ApprovedBy) {
+		for _, by := range rest.Present(a.ApprovedBy) {
 			who[user(by.User).ID] = true
 		}
 		return who, err

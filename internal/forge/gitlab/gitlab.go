@@ -4,13 +4,12 @@
 package gitlab
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go"
@@ -53,9 +52,7 @@ type Forge struct {
 	client *gitlab.Client
 	token  *rest.Token
 	posts  *rest.Posts
-
-	mu   sync.Mutex
-	self *forge.Person
+	self   rest.Self
 }
 
 var (
@@ -76,9 +73,8 @@ func New(o Options) (*Forge, error) {
 		return nil, i18n.E("gitlab.no_login")
 	}
 	f := &Forge{web: web}
-	var ok bool
-	if f.token, ok = rest.NewToken(token, o.Fresh); !ok {
-		return nil, i18n.E("gitlab.bad_token")
+	if f.token, err = rest.NewToken("gitlab", token, o.Fresh); err != nil {
+		return nil, err
 	}
 	f.wire = rest.New(rest.Options{
 		Name: "GitLab", Home: web, HTTP: o.HTTP, Now: o.Now, Log: o.Log, CacheBytes: o.CacheBytes, RetryDelay: o.RetryDelay, Timeout: o.Timeout,
@@ -99,17 +95,11 @@ func (unlimited) Wait(context.Context) error { return nil }
 
 // parseAddress is the address of the web pages, which the API and git lie below.
 func parseAddress(s string) (*url.URL, error) {
-	s = strings.TrimSpace(s)
-	if s == "" {
-		s = "https://gitlab.com"
+	u, err := rest.Address(cmp.Or(strings.TrimSpace(s), "https://gitlab.com"), "gitlab")
+	if err == nil {
+		u.Path = strings.TrimSuffix(u.Path, "/api/v4") + "/"
 	}
-	u, err := url.Parse(s)
-	local := err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !local) {
-		return nil, i18n.E("gitlab.url")
-	}
-	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/api/v4")
-	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host), Path: path + "/"}, nil
+	return u, err
 }
 
 // Source is "gitlab".
@@ -120,22 +110,13 @@ func (f *Forge) ServerTime() time.Time { return f.wire.ServerTime() }
 
 // Self is asked for once; what was answered stays.
 func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
-	f.mu.Lock()
-	known := f.self
-	f.mu.Unlock()
-	if known != nil {
-		return *known, nil
-	}
-	var u gitlab.User
-	if _, err := f.asking("", i18n.E("rest.do_self")).get(ctx, "user", nil, &u); err != nil {
-		return forge.Person{}, err
-	}
-	p := person(u.ID, u.Username)
-	p.Bot = p.Bot || u.Bot
-	f.mu.Lock()
-	f.self = &p
-	f.mu.Unlock()
-	return p, nil
+	return f.self.Is(ctx, func(ctx context.Context) (forge.Person, error) {
+		var u gitlab.User
+		_, err := f.asking("", i18n.E("rest.do_self")).get(ctx, "user", nil, &u)
+		p := person(u.ID, u.Username)
+		p.Bot = p.Bot || u.Bot
+		return p, err
+	})
 }
 
 // botName is how GitLab names the accounts of project and group access tokens, service

@@ -2,9 +2,7 @@ package gitlab
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -20,49 +18,23 @@ import (
 )
 
 // Repositories implements forge.Tracker. "group/*" are the projects of that very group, not
-// those of its subgroups. A pattern that fails keeps none of the others back; the
-// errors are joined, that of the names which cannot be seen last.
+// those of its subgroups.
 func (f *Forge) Repositories(ctx context.Context, patterns []string) ([]forge.Repository, error) {
-	var found []forge.Repository
-	var unseen []string
-	var errs []error
-	seen := map[string]bool{}
-	for _, p := range patterns {
-		r, ok := forge.ParseRepo(p)
-		if !ok {
-			unseen = append(unseen, p)
-			continue
-		}
-		all, err := f.matching(ctx, r)
-		if forge.Is(err, forge.NotFound) {
-			unseen = append(unseen, p)
-			continue
-		}
-		if forge.Is(err, forge.RateLimited) || forge.Is(err, forge.Unauthorized) || ctx.Err() != nil {
-			return found, errors.Join(append([]error{err}, errs...)...) // the others are not to be asked
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, g := range all {
-			x := repository(g)
-			if key := strings.ToLower(x.String()); !g.Archived && g.MarkedForDeletionOn == nil && !seen[key] {
-				seen[key] = true
-				found = append(found, x)
-			}
-		}
-	}
-	if unseen != nil {
-		errs = append(errs, &forge.Error{Kind: forge.NotFound, Status: http.StatusNotFound, Err: i18n.E("gitlab.unseen", strings.Join(unseen, ", "))})
-	}
-	if len(errs) == 1 {
-		return found, errs[0]
-	}
-	return found, errors.Join(errs...)
+	return rest.Repositories(ctx, patterns, "gitlab.unseen", f.matching)
 }
 
-func (f *Forge) matching(ctx context.Context, r forge.Repo) ([]*gitlab.Project, error) {
+func (f *Forge) matching(ctx context.Context, r forge.Repo) (found []forge.Repository, err error) {
+	all, err := f.projects(ctx, r)
+	for _, g := range all {
+		x := repository(g)
+		if !g.Archived && g.MarkedForDeletionOn == nil && (r.Name != "*" || strings.EqualFold(x.Owner, r.Owner)) {
+			found = append(found, x)
+		}
+	}
+	return found, err
+}
+
+func (f *Forge) projects(ctx context.Context, r forge.Repo) ([]*gitlab.Project, error) {
 	if r.Name != "*" {
 		d, err := f.at(r, i18n.E("rest.do_repository"))
 		if err != nil {
@@ -79,13 +51,7 @@ func (f *Forge) matching(ctx context.Context, r forge.Repo) ([]*gitlab.Project, 
 	if forge.Is(err, forge.NotFound) { // no group, but perhaps a person
 		all, err = pages[gitlab.Project](ctx, d, path("users", r.Owner, "projects"), query("archived", "false", "order_by", "id", "sort", "asc"))
 	}
-	var theirs []*gitlab.Project
-	for _, g := range all {
-		if strings.EqualFold(repository(g).Owner, r.Owner) {
-			theirs = append(theirs, g)
-		}
-	}
-	return theirs, err
+	return all, err
 }
 
 // read reads the project itself, where it is by now.
@@ -116,20 +82,11 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 	if err != nil {
 		return nil, err
 	}
-	filters, err := f.filters(ctx, d, r, t)
+	filters, err := d.filters(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	var items []forge.Item
-	seen := map[task.Key]bool{}
-	add := func(i forge.Item) {
-		// Paging shows how an item was; one may have been closed, or lost its label, since.
-		bears := t.Label != "" && i.Has(t.Label) || t.Assignee.Login != "" && i.AssignedTo(t.Assignee)
-		if !seen[i.Key] && i.Open && bears {
-			seen[i.Key] = true
-			items = append(items, i)
-		}
-	}
 	var at project
 	for _, q := range filters {
 		all, err := since(ctx, d, d.below("issues"), q, time.Time{}, mostItems, issueID, issueUpdated)
@@ -141,7 +98,7 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 			case err != nil:
 				return nil, err
 			case !hidden:
-				add(item(r, g))
+				items = append(items, item(r, g))
 			}
 		}
 		merges, err := since(ctx, d, d.below("merge_requests"), q, time.Time{}, mostItems, mergeID, mergeUpdated)
@@ -151,15 +108,14 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 		for _, g := range merges {
 			i := mergeItem(r, g)
 			i.Pull = &forge.Pull{}
-			add(i)
+			items = append(items, i)
 		}
 	}
-	rest.ByUpdate(items)
-	return items, nil
+	return rest.Bearing(items, t), nil
 }
 
 // filters are the queries that find what bears a trigger.
-func (f *Forge) filters(ctx context.Context, d *call, r forge.Repo, t forge.Trigger) ([]url.Values, error) {
+func (d *call) filters(ctx context.Context, t forge.Trigger) ([]url.Values, error) {
 	var all []url.Values
 	if t.Label != "" {
 		names, err := d.labels(ctx, t.Label)
@@ -175,14 +131,7 @@ func (f *Forge) filters(ctx context.Context, d *call, r forge.Repo, t forge.Trig
 		}
 	}
 	if t.Assignee.Login != "" {
-		who := t.Assignee
-		if who.ID == 0 {
-			var err error
-			if who, err = f.Person(ctx, r, who.Login); err != nil {
-				return nil, err
-			}
-		}
-		all = append(all, query("state", "opened", "assignee_id", strconv.FormatInt(who.ID, 10)))
+		all = append(all, query("state", "opened", "assignee_id", strconv.FormatInt(t.Assignee.ID, 10)))
 	}
 	return all, nil
 }

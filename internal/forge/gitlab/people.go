@@ -8,6 +8,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 )
 
@@ -18,7 +19,7 @@ func (f *Forge) Person(ctx context.Context, r forge.Repo, login string) (forge.P
 	if _, err := d.get(ctx, "users", query("username", login), &found); err != nil {
 		return forge.Person{}, err
 	}
-	for _, u := range present(found) {
+	for _, u := range rest.Present(found) {
 		if strings.EqualFold(u.Username, login) {
 			u, err := d.account(ctx, u.ID)
 			p := person(u.ID, u.Username)

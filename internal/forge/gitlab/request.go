@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,14 +47,14 @@ func (f *Forge) at(r forge.Repo, what *i18n.Error) (*call, error) {
 // The types of tasks, and where the items lie below a project: each kind is numbered on
 // its own.
 const (
-	issue        = "issue"
-	mergeRequest = "merge_request"
+	issue        = task.TypeIssue
+	mergeRequest = task.TypeMerge
 )
 
 // on begins a call to an item, and returns where the item is.
 func (f *Forge) on(k task.Key, what string) (d *call, at string, err error) {
 	r := forge.RepoOf(k)
-	d, err = f.at(r, i18n.E(what, name(k)))
+	d, err = f.at(r, i18n.E(what, k.Number()))
 	if err != nil {
 		return nil, "", err
 	}
@@ -70,41 +68,17 @@ func (f *Forge) on(k task.Key, what string) (d *call, at string, err error) {
 	return d, d.below(k.Type+"s", n), nil
 }
 
-// name is an item as people write it: #12 or !12.
-func name(k task.Key) string {
-	if k.Type == mergeRequest {
-		return "!" + k.ID
-	}
-	return "#" + k.ID
-}
+// What all members make requests of, by short names. GitLab takes what stands behind a dot for
+// the form of an answer.
+var query, stamp = rest.Query, rest.Stamp
 
-// path joins the parts of a path, each escaped as one segment: the path of a project and
-// the names of branches have slashes.
-func path(parts ...any) string {
-	var b strings.Builder
-	for i, p := range parts {
-		if i > 0 {
-			b.WriteByte('/')
-		}
-		b.WriteString(gitlab.PathEscape(fmt.Sprint(p)))
-	}
-	return b.String()
-}
+func path(parts ...any) string { return strings.ReplaceAll(rest.Path(parts...), ".", "%2E") }
 
 func (d *call) below(parts ...any) string {
 	if len(parts) == 0 {
 		return d.project
 	}
 	return d.project + "/" + path(parts...)
-}
-
-// query makes a query of names and values.
-func query(pairs ...string) url.Values {
-	q := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		q.Set(pairs[i], pairs[i+1])
-	}
-	return q
 }
 
 // get reads; the answer is decoded into v, or copied where v is a *bytes.Buffer.
@@ -160,33 +134,16 @@ func decode(data []byte, v any) (err error) {
 	return json.Unmarshal(data, v)
 }
 
-const (
-	perPage = 100
-	// mostPages bounds a list that a broken server never ends.
-	mostPages = 10_000
-)
-
-func page(q url.Values, n int64) url.Values {
-	p := url.Values{"per_page": {strconv.Itoa(perPage)}}
-	for k, v := range q {
-		p[k] = v
-	}
-	if n > 1 {
-		p.Set("page", strconv.FormatInt(n, 10))
-	}
-	return p
-}
-
 // forward reads a list page by page until use returns false. What leaves a list between
 // two pages moves the rest up by one, so this is for lists that hardly ever shrink.
 func forward[T any](ctx context.Context, d *call, path string, q url.Values, use func([]*T) bool) error {
-	for n := int64(1); n <= mostPages; {
+	for n := 1; n <= rest.MostPages; {
 		var v []*T
-		resp, err := d.get(ctx, path, page(q, n), &v)
+		resp, err := d.get(ctx, path, rest.Page(q, n), &v)
 		if err != nil {
 			return err
 		}
-		if !use(present(v)) {
+		if !use(rest.Present(v)) {
 			return nil
 		}
 		if n = next(resp, n); n == 0 {
@@ -197,11 +154,11 @@ func forward[T any](ctx context.Context, d *call, path string, q url.Values, use
 }
 
 // next is the number of the page after n, 0 where that is the last.
-func next(r *gitlab.Response, n int64) int64 {
+func next(r *gitlab.Response, n int) int {
 	if r.NextPage == 0 && r.NextLink != "" {
 		return n + 1
 	}
-	return r.NextPage
+	return int(r.NextPage)
 }
 
 func pages[T any](ctx context.Context, d *call, path string, q url.Values) ([]*T, error) {
@@ -210,28 +167,23 @@ func pages[T any](ctx context.Context, d *call, path string, q url.Values) ([]*T
 	return all, err
 }
 
-// present leaves out what a broken answer has for nothing.
-func present[T any](all []*T) []*T {
-	return slices.DeleteFunc(all, func(e *T) bool { return e == nil })
-}
-
 // backward reads a list that grows at its end from there, page by page, until
 // use returns false; within a page the order stays. Nothing is lost where
 // something is taken out meanwhile: what moves up goes where is read next. It
 // returns how long the list is, at least: of more than 10,000 the server does not tell.
 func backward[T any](ctx context.Context, d *call, path string, q url.Values, use func([]*T) bool) (length int, err error) {
 	var first []*T
-	resp, err := d.get(ctx, path, page(q, 1), &first)
+	resp, err := d.get(ctx, path, rest.Page(q, 1), &first)
 	if err != nil {
 		return 0, err
 	}
 	switch {
 	case resp.TotalPages <= 1 && next(resp, 1) == 0:
-		use(present(first))
+		use(rest.Present(first))
 		return len(first), nil
 	case resp.TotalPages <= 1 && q.Get("sort") != "": // a list that can be turned round
 		length, more := 0, true
-		turned := page(q, 1)
+		turned := rest.Page(q, 1)
 		turned.Set("sort", "desc")
 		err := forward(ctx, d, path, turned, func(p []*T) bool {
 			length += len(p)
@@ -251,16 +203,16 @@ func backward[T any](ctx context.Context, d *call, path string, q url.Values, us
 		return len(all), err
 	}
 	more := true
-	for n := min(resp.TotalPages, mostPages); n >= 1 && more; n-- {
+	for n := min(int(resp.TotalPages), rest.MostPages); n >= 1 && more; n-- {
 		var v []*T
-		if _, err := d.get(ctx, path, page(q, n), &v); err != nil {
+		if _, err := d.get(ctx, path, rest.Page(q, n), &v); err != nil {
 			return 0, err
 		}
 		if length == 0 {
 			// What is added meanwhile comes after: it is read with the next look.
-			length = (int(n)-1)*perPage + len(v)
+			length = (n-1)*rest.PerPage + len(v)
 		}
-		more = use(present(v))
+		more = use(rest.Present(v))
 	}
 	return length, nil
 }
@@ -268,46 +220,19 @@ func backward[T any](ctx context.Context, d *call, path string, q url.Values, us
 // mostCounted is how far the server counts. Source: GitLab docs, "Pagination".
 const mostCounted = 10_000
 
-// since reads a list of items ordered by the time of the last change, from a time on, each
-// once. It goes on from the last time seen, not from the last place: what changes or
-// leaves meanwhile moves no other one out of sight. It stops after most.
+// since reads a list of items as rest.Since does.
 func since[T any](ctx context.Context, d *call, path string, q url.Values, from time.Time, most int, id func(*T) int64, at func(*T) time.Time) ([]*T, error) {
-	var all []*T
-	seen := map[int64]bool{}
-	q = page(q, 1)
-	if !from.IsZero() {
-		q.Set("updated_after", stamp(from))
-	}
-	q.Set("order_by", "updated_at")
-	q.Set("sort", "asc")
-	for n := int64(1); ; {
-		var v []*T
-		resp, err := d.get(ctx, path, page(q, n), &v)
-		if err != nil {
-			return nil, err
-		}
-		v = present(v)
-		for _, e := range v {
-			if !seen[id(e)] {
-				seen[id(e)] = true
-				all = append(all, e)
-			}
-		}
-		more := next(resp, n)
-		if more == 0 || len(v) == 0 || len(all) >= most || n > mostPages {
-			return all, nil
-		}
-		// A second back, for those of the same second.
-		if last := at(v[len(v)-1]).Truncate(time.Second).Add(-time.Second); last.After(from) {
-			from, n = last, 1
+	return rest.Since(from, most, id, at, func(from time.Time, n int) (v []*T, more bool, err error) {
+		q := rest.Page(q, n)
+		if !from.IsZero() {
 			q.Set("updated_after", stamp(from))
-		} else {
-			n = more
 		}
-	}
+		q.Set("order_by", "updated_at")
+		q.Set("sort", "asc")
+		resp, err := d.get(ctx, path, q, &v)
+		return v, err == nil && next(resp, n) != 0, err
+	})
 }
-
-func stamp(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
 // when is a time of an answer, which may be null.
 func when(t *time.Time) time.Time {

@@ -28,7 +28,7 @@ func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (c f
 	if err != nil {
 		return c, err
 	}
-	unlock, err := f.posts.Locks.Lock(ctx, strings.ToLower(k.String()))
+	unlock, err := f.posts.Turns.Enter(ctx, strings.ToLower(k.String()))
 	if err != nil {
 		return c, d.Explain(ctx, err)
 	}

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +34,7 @@ const (
 // Delivery says where to look.
 type Delivery struct {
 	Source string     // of the forge: "github"
-	ID     string     // the forge's, the same when it is sent again: 1 to 100 printable ASCII characters
+	ID     string     // the forge's, the same when it is sent again: a channel.PlainID
 	Repo   forge.Repo // as the forge spells it
 	Item   string     // the number of the issue or the pull request
 	// ItemType is the type of its task where the forge numbers issues and pull requests each on
@@ -50,9 +52,6 @@ const (
 	// ones, which no issue and no comment is, one at a time.
 	usual = 1 << 20
 )
-
-// maxID is the most bytes of the id of a delivery.
-const maxID = 100
 
 // Options are what a Receiver needs to know.
 type Options struct {
@@ -79,7 +78,7 @@ type Receiver struct {
 }
 
 // Sources are the forges whose deliveries can be taken.
-func Sources() []string { return []string{"gitea", "github", "gitlab"} }
+func Sources() []string { return slices.Sorted(maps.Keys(vendors())) }
 
 // New returns a Receiver, for POST requests to Path.
 func New(o Options) (*Receiver, error) {
@@ -156,8 +155,8 @@ func (r *Receiver) take(req *http.Request) (status int, text string) {
 		return http.StatusAccepted, "nothing to look at"
 	}
 	d := Delivery{Source: r.opt.Source, ID: r.vendor.id(req.Header, body), Kind: kind}
-	if !isID(d.ID) {
-		return http.StatusBadRequest, fmt.Sprintf("the id of a delivery has 1 to %d printable ASCII characters", maxID)
+	if !channel.PlainID(d.ID) {
+		return http.StatusBadRequest, fmt.Sprintf("the id of a delivery has 1 to %d printable ASCII characters", channel.MaxPlainID)
 	}
 	if err := r.vendor.read(body, &d); err != nil {
 		if strings.HasPrefix(req.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
@@ -219,9 +218,4 @@ func (r *Receiver) refuse(why error) (int, string) {
 			".webhook_secret, or somebody else sent it")
 	}
 	return http.StatusUnauthorized, why.Error()
-}
-
-// isID reports whether something can be the id of a delivery.
-func isID(s string) bool {
-	return s != "" && len(s) <= maxID && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }

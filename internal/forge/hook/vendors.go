@@ -12,6 +12,7 @@ import (
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
 )
 
 // vendor is how the deliveries of one kind of forge look.
@@ -154,8 +155,8 @@ func readGitLab(body []byte, d *Delivery) error {
 	if in.About == "note" {
 		n, merge = cmp.Or(in.Issue.IID, in.MergeRequest.IID), in.Issue.IID == 0
 	}
-	if d.ItemType = "issue"; merge {
-		d.ItemType = "merge_request"
+	if d.ItemType = task.TypeIssue; merge {
+		d.ItemType = task.TypeMerge
 	}
 	return d.fill(in.Project.Path, n, forge.Person{ID: in.User.ID, Login: in.User.Username})
 }

@@ -39,11 +39,6 @@ func ByTime(all []forge.Comment, at func(forge.Comment) time.Time) {
 	})
 }
 
-// ByUpdate orders items, the least recently updated first.
-func ByUpdate(items []forge.Item) {
-	slices.SortStableFunc(items, func(a, b forge.Item) int { return a.Updated.Compare(b.Updated) })
-}
-
 // Contains reports whether a name is among others; case does not matter.
 func Contains(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
@@ -54,17 +49,17 @@ func IsCommit(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-// mostOutput bounds what a failed check prints, bytes.
-const mostOutput = 8 << 10
+// MaxOutput bounds what a failed check prints, bytes.
+const MaxOutput = 8 << 10
 
 // CutOutput bounds what a failed check prints without breaking a character.
 func CutOutput(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= mostOutput {
+	if len(s) <= MaxOutput {
 		return s
 	}
 	const mark = " …"
-	n := mostOutput - len(mark)
+	n := MaxOutput - len(mark)
 	for !utf8.RuneStart(s[n]) {
 		n--
 	}

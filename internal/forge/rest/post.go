@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"toritsugi/internal/channel"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/task"
 )
@@ -26,7 +27,7 @@ type Notes interface {
 
 // Posts makes sure that each of our comments is there once. It is safe for concurrent use.
 type Posts struct {
-	Locks Locks
+	Turns channel.Turns // by item, and by what else is made once
 	delay time.Duration
 	log   *slog.Logger
 
@@ -73,11 +74,11 @@ func (p *Posts) Post(ctx context.Context, d *Call, k task.Key, notes Notes, mark
 		return forge.Comment{}, d.BadMarker(marker)
 	}
 	item := strings.ToLower(k.String())
-	unlock, err := p.Locks.Lock(ctx, item)
+	leave, err := p.Turns.Enter(ctx, item)
 	if err != nil {
 		return forge.Comment{}, d.Explain(ctx, err)
 	}
-	defer unlock()
+	defer leave()
 	x := &posting{Posts: p, d: d, notes: notes, marker: marker, text: Mark(body, marker), m: p.memory(item)}
 	c, err := x.put(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"toritsugi/internal/forge"
 )
@@ -27,11 +28,11 @@ func (p *Posts) Propose(ctx context.Context, d *Call, r forge.Repo, pulls Pulls,
 	if !IsMarker(w.Marker) {
 		return forge.Item{}, d.BadMarker(w.Marker)
 	}
-	unlock, err := p.Locks.Lock(ctx, "pulls of "+r.String())
+	leave, err := p.Turns.Enter(ctx, "pulls of "+strings.ToLower(r.String()))
 	if err != nil {
 		return forge.Item{}, d.Explain(ctx, err)
 	}
-	defer unlock()
+	defer leave()
 	w.Body = Mark(w.Body, w.Marker)
 	for try := 1; ; try++ {
 		all, err := pulls.Ours(ctx, w.Head)

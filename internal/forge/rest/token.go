@@ -3,6 +3,8 @@ package rest
 import (
 	"strings"
 	"sync"
+
+	"toritsugi/internal/i18n"
 )
 
 // Token is a token that may be replaced while we run. It is safe for concurrent use.
@@ -13,10 +15,13 @@ type Token struct {
 	last string
 }
 
-// NewToken takes a token, and what returns it as it is now, nil for one that does not
-// change. ok is false for what is no token: it has spaces or characters beyond ASCII.
-func NewToken(token string, fresh func() []byte) (t *Token, ok bool) {
-	return &Token{last: token, fresh: fresh}, isToken(token)
+// NewToken takes the token of a section of the settings, and what returns it as it is now, nil
+// for one that does not change. The error is about the setting.
+func NewToken(setting, token string, fresh func() []byte) (*Token, error) {
+	if !isToken(token) {
+		return nil, i18n.E("rest.bad_token", setting)
+	}
+	return &Token{last: token, fresh: fresh}, nil
 }
 
 func isToken(s string) bool {

@@ -1,0 +1,63 @@
+package backup
+
+import (
+	"path/filepath"
+
+	"toritsugi/internal/contextstore"
+)
+
+// movePlans puts the histories of planning where the settings have them. One that is there stays in
+// force, unless a directory is given for it. It may be done again from any point.
+func (x *restorer) movePlans(staged, aside string) error {
+	if x.Plans == "" {
+		return nil
+	}
+	return contextstore.Walk(staged, []string{contextstore.DirCompleted}, func(dir string) error {
+		plain := filepath.Base(dir) + ".jsonl"
+		for _, name := range []string{plain, plain + ".gz"} {
+			from, to := filepath.Join(dir, plansDir, name), filepath.Join(x.Plans, name)
+			if !exists(from) || aside == "" && (exists(filepath.Join(x.Plans, plain)) || exists(filepath.Join(x.Plans, plain+".gz"))) {
+				continue
+			}
+			if name == plain { // the other one, if it is there too, is of a compression that was cut short
+				if err := x.FS.Remove(from + ".gz"); err != nil {
+					return err
+				}
+			}
+			if aside != "" {
+				if err := x.clearPlans(plain, name, filepath.Join(aside, plansDir)); err != nil {
+					return err
+				}
+			}
+			if err := x.copy(to, from); err != nil {
+				return err
+			}
+			if err := x.FS.Remove(from); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// clearPlans copies what there is of a history of planning to a directory, and removes it but for
+// what lies under a name that is written next. It goes by copies: the two may be of different disks.
+func (x *restorer) clearPlans(plain, next, aside string) error {
+	for _, name := range []string{plain, plain + ".gz"} {
+		was, to := filepath.Join(x.Plans, name), filepath.Join(aside, name)
+		if !exists(was) {
+			continue
+		}
+		if !exists(to) {
+			if err := x.copy(to, was); err != nil {
+				return err
+			}
+		}
+		if name != next {
+			if err := x.FS.Remove(was); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

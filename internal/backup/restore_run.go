@@ -1,0 +1,119 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/i18n"
+)
+
+// restoreRun brings one run back, beside whatever else uses the base directory.
+func (x *restorer) restoreRun(ctx context.Context) error {
+	release, err := alone(x.Dir)
+	if errors.Is(err, filelock.ErrLocked) {
+		return i18n.E("backup.busy", x.Dir, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	if exists(filepath.Join(x.Dir, contextstore.RestoreCommit)) { // that is to be ended first
+		return i18n.E("contextstore.restore_cut", x.Dir)
+	}
+	var found []unit
+	err = x.each(ctx, x.g, func(u unit) error {
+		if id, ok := strings.CutPrefix(u.Path, contextstore.DirCompleted+"/"); ok && strings.HasPrefix(id, x.Run) {
+			found = append(found, u)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(found) != 1 {
+		return i18n.E("backup.no_run", x.Run, x.g.Number, len(found))
+	}
+	u := found[0]
+	id := filepath.Base(u.Path)
+	x.done.Run = id
+	there, err := contextstore.FindDir(x.Dir, id)
+	if err != nil && !errors.Is(err, contextstore.ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		if same, err := x.same(u, there); err != nil || same {
+			x.done.Same = same
+			return err
+		}
+		if !x.Force || filepath.Base(filepath.Dir(there)) != contextstore.DirCompleted {
+			return i18n.E("backup.run_there", id, there)
+		}
+	}
+	staged := filepath.Join(x.Dir, restoreDir+"-"+id)
+	if err := x.FS.RemoveAll(staged); err != nil {
+		return err
+	}
+	if err := x.stage(ctx, staged, func(o unit) bool { return o.Path == u.Path }); err != nil {
+		return err
+	}
+	to := filepath.Join(x.Dir, contextstore.DirCompleted, id)
+	if err := x.FS.MkdirAll(filepath.Dir(to)); err != nil {
+		return err
+	}
+	// Whoever opens the base directory next gives it a row.
+	mark := index.Mark(x.Dir, id)
+	if err := x.FS.MkdirAll(filepath.Dir(mark)); err != nil {
+		return err
+	}
+	if err := x.FS.Replace(mark, nil, true); err != nil {
+		return err
+	}
+	aside := ""
+	if x.Force {
+		aside = filepath.Join(x.Dir, asidePrefix+id+"-"+x.now().UTC().Format(asideTime))
+	}
+	if there != "" {
+		if err := x.FS.MkdirAll(aside); err != nil {
+			return err
+		}
+		x.done.Aside = filepath.Join(aside, id)
+		if err := x.FS.Rename(there, x.done.Aside); err != nil {
+			return err
+		}
+	}
+	if err := x.movePlans(staged, aside); err != nil {
+		return err
+	}
+	if there == "" && aside != "" && exists(aside) {
+		x.done.Aside = aside
+	}
+	if err := x.FS.Rename(filepath.Join(staged, contextstore.DirCompleted, id), to); err != nil {
+		return err
+	}
+	return x.FS.RemoveAll(staged)
+}
+
+// same reports whether a directory has what a unit holds.
+func (x *restorer) same(u unit, dir string) (bool, error) {
+	m := &maker{Repository: x.Repository, Source: Source{Base: x.Dir, Plans: x.Plans}}
+	all, err := m.parts(dir)
+	if err != nil {
+		return false, err
+	}
+	at, differs := 0, false
+	cut := cutter{emit: func(piece []byte) error {
+		differs = differs || at >= len(u.Chunks) || hash(piece) != u.Chunks[at].Sum
+		at++
+		return nil
+	}}
+	err = archive(&cut, all)
+	if err == nil {
+		err = cut.flush()
+	}
+	return !differs && at == len(u.Chunks), err
+}
