@@ -776,7 +776,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 451 {
+	if len(all) != 452 {
 		t.Errorf("%d keys", len(all))
 	}
 }
