@@ -776,7 +776,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 454 {
+	if len(all) != 455 {
 		t.Errorf("%d keys", len(all))
 	}
 }
