@@ -22,11 +22,11 @@ const draftFirst = "issue_to_mr: {enabled: true}\n"
 // answer given on the issue, and a review of the draft is followed up.
 func TestALifeByTheDraft(t *testing.T) {
 	t.Parallel()
-	for source, owner := range map[string]string{"github": "acme", "gitlab": "acme/tools", "gitea": "acme"} {
-		for _, l := range wordings {
-			t.Run(source+" "+l.lang, func(t *testing.T) {
+	for i, at := range places {
+		for _, l := range spoken(i + 1) {
+			t.Run(at.source+" "+l.lang, func(t *testing.T) {
 				t.Parallel()
-				w, all := newHomes(t, draftFirst+"language: "+l.lang+"\n", owner, source)
+				w, all := newHomes(t, draftFirst+"language: "+l.lang+"\n", at.owner, at.source)
 				w.env = append(w.env, "TORI_PLANNING_ENABLED=true")
 				lifeByTheDraft(t, w, all[0], l, func(w *town) string { return w.look() })
 			})
@@ -94,7 +94,7 @@ func lifeByTheDraft(t *testing.T, w *town, h home, l wording, comes func(*town) 
 func TestALifeByTheDraftKilledAtRandom(t *testing.T) {
 	skipShort(t, "it is served and killed")
 	t.Parallel()
-	killedAtRandom(t, 2, draftFirst, []string{"github", "gitlab", "gitea"}, lifeByTheDraft)
+	killedAtRandom(t, 1, draftFirst, []string{"github", "gitlab", "gitea"}, lifeByTheDraft)
 }
 
 // draftOf is the draft that was opened for an issue.
