@@ -23,8 +23,8 @@ setup:
 ## test: all tests
 # Those of the command line wait for one another's processes, so six run at once.
 test: setup
-	$(INMEMORY) $(GO) test -timeout 40m -parallel 6 $$($(GO) list ./... | grep -v '/internal/sandbox$$')
-	$(GO) test -timeout 40m ./internal/sandbox # alone: attempts without walls take what the machine has
+	$(INMEMORY) $(GO) test -timeout 80m -parallel 6 $$($(GO) list ./... | grep -v '/internal/sandbox$$')
+	$(GO) test -timeout 80m ./internal/sandbox # alone: attempts without walls take what the machine has
 
 ## test-short: those that take a moment each; the others say why they are skipped
 test-short:
@@ -33,7 +33,7 @@ test-short:
 ## test-gitea: the Gitea member against a real Gitea, which is built at the first time (minutes; a C compiler)
 # Time goes by there as it does: several minutes.
 test-gitea:
-	$(INMEMORY) ./scripts/gitea.sh $(GO) test -count=1 -timeout 40m -run 'RealServer|/RealServer' ./internal/forge/gitea
+	$(INMEMORY) ./scripts/gitea.sh $(GO) test -count=1 -timeout 80m -run 'RealServer|/RealServer' ./internal/forge/gitea
 
 ## eval: every case of tori eval by its answers, those of Go too, which make test leaves out
 eval: setup

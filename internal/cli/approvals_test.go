@@ -171,7 +171,7 @@ func TestApprovals(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &one) != nil || one.Job != second.Job || one.State.Status != approval.Pending || one.Hash != second.Short() {
 		t.Errorf("%s\n%+v", out, one)
 	}
-	if out := p.says("+two", "approvals", "show", first.Run[:8]); !strings.Contains(out, "/approve "+first.Job+" "+first.Short()) || !strings.Contains(out, "State: waits for approval") {
+	if out := p.says("+two", "approvals", "show", first.Run[:8]); !strings.Contains(out, "tori approvals grant "+first.Job+" "+first.Short()) || !strings.Contains(out, "State: waits for approval") {
 		t.Error(out)
 	}
 	if out, _ := p.tori(i18n.Japanese, "approvals", "show", first.Job); !strings.Contains(out, "状態: 承認待ち") || !strings.Contains(out, "リスク") {
