@@ -89,12 +89,14 @@ func (c *changedFile) hunk(to *strings.Builder, hunk *gitdiff.TextFragment) {
 }
 
 // head is a file in a line.
-func (c *changedFile) head() string {
-	s := fmt.Sprintf("%s (%s, +%d -%d", progress.OneLine(c.path), c.state, c.added, c.removed)
+func (c *changedFile) head() string { return progress.OneLine(c.path) + " (" + c.what() + ")" }
+
+// what says what happened to a file.
+func (c *changedFile) what() string {
 	if c.binary {
-		s = fmt.Sprintf("%s (%s, binary", progress.OneLine(c.path), c.state)
+		return c.state + ", binary"
 	}
-	return s + ")"
+	return fmt.Sprintf("%s, +%d -%d", c.state, c.added, c.removed)
 }
 
 // telling is the line of some that says most: a brace is in many places.

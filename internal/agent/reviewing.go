@@ -168,14 +168,11 @@ func (v *reviewer) places(path string) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := root.Open(filepath.FromSlash(path))
+	f, err := disk.OpenIn(root, filepath.FromSlash(path), os.O_RDONLY)
 	if err != nil {
-		return all, nil //nolint:nilerr // it is gone
+		return all, nil //nolint:nilerr // it is gone, or something else by now
 	}
 	defer func() { _ = f.Close() }()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return all, nil //nolint:nilerr // it is something else by now
-	}
 	text, err := io.ReadAll(io.LimitReader(f, mostChange))
 	if err != nil {
 		return nil, err
@@ -282,7 +279,7 @@ func (v *reviewer) misplaced(f *finding) string {
 		}
 		return fmt.Sprintf("%q is no file of the change, which has: %s.", f.Path, someFiles(names))
 	case len(at.lines) == 0:
-		return fmt.Sprintf("%s shows no line of the new side: it is %s. Say it in the verdict, or on a line of another file.", f.Path, strings.TrimSuffix(at.head()[strings.LastIndexByte(at.head(), '(')+1:], ")"))
+		return fmt.Sprintf("%s shows no line of the new side: it is %s. Say it in the verdict, or on a line of another file.", f.Path, at.what())
 	case f.EndLine < f.Line || f.EndLine-f.Line >= mostLines:
 		return fmt.Sprintf("line %d to end_line %d: expected at most %d lines, the last one last.", f.Line, f.EndLine, mostLines)
 	}

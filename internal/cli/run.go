@@ -45,12 +45,11 @@ func (r runCmd) Run(c *console) error {
 	switch {
 	case r.Event != "" && (r.Repo != "" || r.Resume != "" || len(r.Image) > 0 || r.Record != "" || r.AllowDirty):
 		return usage(i18n.E("cli.event_alone"))
-	case r.Event != "": // what else is needed lies at the forge
 	case r.Resume != "" && (r.Repo != "" || r.Issue != "" || r.Message != ""):
 		return usage(i18n.E("cli.resume_alone"))
 	case r.Resume != "" && len(r.Image) > 0:
 		return usage(i18n.E("image.with_resume"))
-	case r.Resume == "" && (r.Repo == "" || r.Issue == "" && r.Message == ""):
+	case r.Resume == "" && r.Event == "" && (r.Repo == "" || r.Issue == "" && r.Message == ""):
 		return usage(i18n.E("cli.run_needs"))
 	case r.Script != "" && (r.Model != "" || r.Role != ""):
 		return usage(i18n.E("app.script_and_model"))

@@ -275,6 +275,25 @@ func TestAWholeLifeKilledAtRandom(t *testing.T) {
 	})
 }
 
+// over has the requests to a forge be what it counts.
+func (d *doom) over(h home) {
+	var n atomic.Int64
+	h.wrap(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			switch f := d.fate(&githubtest.Request{N: int(n.Add(1))}); {
+			case f == nil:
+				next.ServeHTTP(rw, r)
+			case f.After != nil:
+				next.ServeHTTP(httptest.NewRecorder(), r)
+				f.After()
+				panic(http.ErrAbortHandler)
+			default:
+				panic(http.ErrAbortHandler)
+			}
+		})
+	})
+}
+
 // killedAtRandom leads so many lives at each forge while the process is killed at random.
 func killedAtRandom(t *testing.T, lives int, settings string, sources []string, life func(*testing.T, *town, home, wording, func(*town) string)) {
 	t.Helper()
@@ -291,22 +310,8 @@ func killedAtRandom(t *testing.T, lives int, settings string, sources []string, 
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		w, all := newHomes(t, settings+"language: en\n"+patient, "acme", sources[i%len(sources)])
 		w.env = append(w.env, "TORI_PLANNING_ENABLED=true")
-		var n atomic.Int64
 		d := &doom{at: 1 + random.IntN(40), every: 15 + random.IntN(40), most: 6, after: random.IntN(2) == 0}
-		all[0].wrap(func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-				switch f := d.fate(&githubtest.Request{N: int(n.Add(1))}); {
-				case f == nil:
-					next.ServeHTTP(rw, r)
-				case f.After != nil:
-					next.ServeHTTP(httptest.NewRecorder(), r)
-					f.After()
-					panic(http.ErrAbortHandler)
-				default:
-					panic(http.ErrAbortHandler)
-				}
-			})
-		})
+		d.over(all[0])
 		life(t, w, all[0], wordings[0], d.live)
 		for _, v := range w.runs() {
 			checkNumbers(t, v)

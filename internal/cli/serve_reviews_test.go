@@ -3,8 +3,6 @@ package cli
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -98,22 +96,8 @@ func TestAReviewKilledAtRandom(t *testing.T) {
 	rounds(t, 3, func(t *testing.T, i int) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		w, all := newHomes(t, "language: en\n"+patient, "acme", []string{"gitlab", "gitea", "github"}[i%3])
-		var n atomic.Int64
 		d := &doom{at: 1 + random.IntN(30), every: 8 + random.IntN(12), most: 5, after: random.IntN(2) == 0}
-		all[0].wrap(func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-				switch f := d.fate(&githubtest.Request{N: int(n.Add(1))}); {
-				case f == nil:
-					next.ServeHTTP(rw, r)
-				case f.After != nil:
-					next.ServeHTTP(httptest.NewRecorder(), r)
-					f.After()
-					panic(http.ErrAbortHandler)
-				default:
-					panic(http.ErrAbortHandler)
-				}
-			})
-		})
+		d.over(all[0])
 		reviewLife(t, w, all[0], "en", d.live)
 		kills.Add(int64(d.kills))
 	})

@@ -16,25 +16,17 @@ import (
 // may be a later one than that of the effect. A run that is not the newest of
 // its task says nothing about it any more.
 func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
-	h, key, err := s.hostOf(uuid)
-	if err != nil {
-		return "", err
-	}
 	v, err := s.Store.View(uuid)
 	if err != nil {
 		return "", err
 	}
-	o, err := order.Parse(v.Metadata)
+	h, o, err := s.HostOf(v.Metadata)
 	if err != nil {
 		return "", err
 	}
 	came := "a newer run shows how the task stands"
-	for n, k := range o.Items(key) {
-		about := k
-		if n == 0 {
-			about = v.Metadata.TaskKey
-		}
-		status, shows, err := s.stands(ctx, v, about)
+	for _, k := range o.Items(v.Metadata.TaskKey) {
+		status, shows, err := s.stands(ctx, v, k)
 		if err != nil {
 			return "", err
 		}
@@ -42,7 +34,7 @@ func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore
 			continue
 		}
 		came = h.Labels.Status[status]
-		if err := s.label(ctx, h, v, k, came, strings.HasPrefix(e.Key, QueuedLabels(uuid).Key)); err != nil && (n == 0 || !forge.Is(err, forge.NotFound) && !forge.Is(err, forge.Gone)) {
+		if err := s.label(ctx, h, v, k.Item(), came, strings.HasPrefix(e.Key, QueuedLabels(uuid).Key)); err != nil && (k == v.Metadata.TaskKey || !forge.Is(err, forge.NotFound) && !forge.Is(err, forge.Gone)) {
 			return "", err
 		}
 	}

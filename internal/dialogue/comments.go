@@ -141,7 +141,7 @@ func (d *Dialogue) Thread(ctx context.Context, before *Earlier) (t Thread, err e
 func (d *Dialogue) comments(ctx context.Context) (all []forge.Comment, cut int, err error) {
 	items := d.run.Order.Items(d.run.Ledger.Metadata().TaskKey)
 	for _, k := range items {
-		said, left, err := d.run.Host.Comments(ctx, k)
+		said, left, err := d.run.Host.Comments(ctx, k.Item())
 		if err != nil {
 			return nil, 0, err
 		}

@@ -491,8 +491,12 @@ func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row)
 		return nil //nolint:nilerr // not ours to judge
 	}
 	if job.For != nil && job.For.Run != "" { // a /stop may have come before there was this run
-		if late, err := i.stopped(ctx, candidate{key: job.For.Issue, act: *job.Act}); late || err != nil {
-			return errors.Join(err, i.stop(ctx, r, "dispatch.stopped"))
+		late, err := i.stopped(ctx, candidate{key: job.For.Issue, act: *job.Act})
+		if err != nil {
+			return err
+		}
+		if late {
+			return i.stop(ctx, r, "dispatch.stopped")
 		}
 	}
 	if !w.StopRemoved {
@@ -517,10 +521,10 @@ func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row)
 // unwanted is why a run is not wanted any more, as an item of it tells; "" where it is.
 func (i *Intake) unwanted(ctx context.Context, w *Watch, before contextstore.View, job order.Order, k task.Key, labelled bool) (why string, err error) {
 	closed := "dispatch.closed"
-	if k != before.Metadata.TaskKey.Item() {
+	if k != before.Metadata.TaskKey {
 		closed = "dispatch.closed_origin"
 	}
-	it, err := w.Host.Item(ctx, k)
+	it, err := w.Host.Item(ctx, k.Item())
 	if forge.Is(err, forge.Gone) {
 		return closed, nil
 	}
@@ -537,7 +541,7 @@ func (i *Intake) unwanted(ctx context.Context, w *Watch, before contextstore.Vie
 		return "", nil //nolint:nilerr // it moved on meanwhile, perhaps with other labels
 	}
 	processing := w.Host.Labels.Status[task.Running]
-	asked := job.For == nil || (job.For.Run == "") == (k == before.Metadata.TaskKey.Item()) // here, and not at the other item
+	asked := job.For == nil || (job.For.Run == "") == (k == before.Metadata.TaskKey) // here, and not at the other item
 	switch {
 	case !it.Open && it.Pull != nil && it.Pull.Merged:
 		return "dispatch.merged", nil

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"strings"
 
 	"toritsugi/internal/forge"
 )
@@ -33,12 +34,7 @@ func (i *Intake) labelAll(ctx context.Context, w *Watch, repos []forge.Repositor
 	if !w.Host.Labels.Create {
 		return nil
 	}
-	asking, asked := w.Host.Labels.Asking(), 0
-	var names string
-	for _, l := range asking {
-		names += "," + l.Name
-	}
-	names = names[1:]
+	asked, names := 0, strings.TrimSuffix(w.Label+","+w.Host.Labels.Review, ",")
 	for _, r := range repos {
 		name, scope := lower(r.Repo), reviewsOf(w, r.Repo)
 		if w.labelled[name] {
@@ -52,7 +48,7 @@ func (i *Intake) labelAll(ctx context.Context, w *Watch, repos []forge.Repositor
 			if asked++; asked > mostLabelled {
 				return nil
 			}
-			err = w.Host.EnsureLabels(ctx, r.Repo, asking)
+			err = w.Host.EnsureLabels(ctx, r.Repo, w.Host.Labels.Asking())
 			if err != nil && (atLarge(err) || passing(err)) {
 				return err
 			}

@@ -97,13 +97,13 @@ func (o Order) Hosted() (k task.Key, ok bool) {
 // ByHand reports whether it is of tori run.
 func (o Order) ByHand() bool { return o.Act == nil && o.Chat == nil }
 
-// Items are where a run of a task is spoken of, its own item first: what is said or done at the
-// issue that its draft was opened for counts, too.
+// Items are the tasks at whose items a run of a task is spoken of, its own first: what is said or
+// done at the issue that its draft was opened for counts, too.
 func (o Order) Items(k task.Key) []task.Key {
 	if o.For == nil {
-		return []task.Key{k.Item()}
+		return []task.Key{k}
 	}
-	return []task.Key{k.Item(), o.For.Issue}
+	return []task.Key{k, o.For.Issue}
 }
 
 // Silent reports whether there is no place to speak of the task: it is a message.

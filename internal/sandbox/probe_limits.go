@@ -16,6 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// linger is how long a bomb stays when it has gone too far: what watches looks a few times a
+// second, on a busy machine every few seconds.
+const linger = 10 * time.Second
+
 // bombs are works that go on until something stops them, each to a bound that
 // is no danger to the machine should nothing do so.
 func bombs() map[string]func(args []string) error {
@@ -35,7 +39,7 @@ func bombs() map[string]func(args []string) error {
 			for i := 0; i < size; i += step {
 				sum += b[i]
 			}
-			time.Sleep(time.Second)
+			time.Sleep(linger)
 			_, err = fmt.Println("mapped", sum)
 			return err
 		},
@@ -53,7 +57,7 @@ func bombs() map[string]func(args []string) error {
 					return err
 				}
 			}
-			time.Sleep(time.Second)
+			time.Sleep(linger)
 			_, err := fmt.Println("kept")
 			return err
 		},
@@ -64,7 +68,7 @@ func bombs() map[string]func(args []string) error {
 					select {}
 				}()
 			}
-			time.Sleep(time.Second)
+			time.Sleep(linger)
 			return nil
 		},
 		"descriptors": func([]string) error {
@@ -84,7 +88,7 @@ func bombs() map[string]func(args []string) error {
 					return err
 				}
 			}
-			time.Sleep(time.Second)
+			time.Sleep(linger)
 			return nil
 		},
 		"disk": func([]string) error {
@@ -104,7 +108,7 @@ func bombs() map[string]func(args []string) error {
 				}
 				time.Sleep(20 * time.Millisecond)
 			}
-			time.Sleep(time.Second)
+			time.Sleep(linger)
 			return nil
 		},
 		// The children of one who ignores their end are waited for by nobody, and a file
@@ -130,7 +134,7 @@ func bombs() map[string]func(args []string) error {
 				cmd.Stdout = f
 				_ = cmd.Run()
 			}
-			time.Sleep(2 * time.Second)
+			time.Sleep(linger)
 			return f.Close()
 		},
 		"spin": func([]string) error {
@@ -160,7 +164,7 @@ func eat(args []string) error {
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1
 	}
-	time.Sleep(time.Second)
+	time.Sleep(linger)
 	_, err := fmt.Println("ate", len(b))
 	return err
 }
@@ -198,7 +202,7 @@ func limitAttempts() []attempt {
 		ended("fork-bomb", limitProcesses, Limits{Processes: 24},
 			"i=0; while [ $i -lt 120 ]; do sleep 20 & i=$((i+1)); done; wait; echo through"),
 		ended("fork-bomb-sessions", limitProcesses, Limits{Processes: 24},
-			"i=0; while [ $i -lt 120 ]; do (setsid sleep 20 &) ; i=$((i+1)); done; sleep 15; echo through"),
+			"i=0; while [ $i -lt 120 ]; do (setsid sleep 20 &) ; i=$((i+1)); done; sleep 20; echo through"),
 		ended("threads", limitProcesses, Limits{Processes: 24}, "exec "+self("threads")),
 		ended("memory-of-one", limitMemory, Limits{Memory: 64 << 20}, "exec "+self("memory")),
 		ended("memory-of-many", limitMemory, Limits{Memory: 192 << 20}, "exec "+self("memory xxxx")),
@@ -213,8 +217,8 @@ func limitAttempts() []attempt {
 		ended("disk-filler", limitDisk, Limits{Disk: 48 << 20}, "exec "+self("disk")),
 		ended("disk-of-nobody", limitDisk, Limits{Disk: 48 << 20}, "exec "+self("nameless")),
 		ended("many-files", limitFiles, Limits{NewFiles: 4000}, "exec "+self("files")),
-		ended("files-of-many-commands", limitFiles, Limits{NewFiles: 4000}, "sleep 1", several("a", "2"), several("b", "8"), several("c", "8")),
-		ended("output-flood", limitOutput, Limits{Output: 1 << 20}, "head -c 100000000 /dev/zero; sleep 5; echo through"),
+		ended("files-of-many-commands", limitFiles, Limits{NewFiles: 4000}, "sleep 1", several("a", "2"), several("b", "8"), several("c", "20")),
+		ended("output-flood", limitOutput, Limits{Output: 1 << 20}, "head -c 100000000 /dev/zero; sleep 20; echo through"),
 		at("control-groups", func(s *stage) (string, string) {
 			if s.box.groups == nil {
 				return OutcomeUnavailable, "no cgroup v2 with memory and pids is delegated to this process (systemd: Delegate=yes): rlimits of each process, and a watcher of all, keep the limits"
@@ -266,7 +270,7 @@ func lastLine(s string) string {
 // filled fills a file system in memory, or what stands for it.
 func filled(s *stage, dir string) (string, string) {
 	out, exit, err := s.run(Limits{Memory: 64 << 20, FileSize: 1 << 30, Disk: 64 << 20}, 0,
-		`head -c 200000000 /dev/zero >"`+dir+`/filler" && sleep 1 && echo through`)
+		`head -c 200000000 /dev/zero >"`+dir+`/filler" && sleep 20 && echo through`)
 	switch {
 	case err != nil:
 		return OutcomeEscaped, err.Error()

@@ -66,8 +66,11 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 	}
 	headTree, baseTree, _ := strings.Cut(line(out), "\n")
 	commit := w.meta.Base
-	switch empty := tree == baseTree && !opt.Empty; {
-	case tree == headTree && head != w.meta.Base && !empty:
+	switch nothing := tree == baseTree && !opt.Empty; {
+	case nothing && head == commit:
+		return head, ErrNothingToCommit
+	case nothing:
+	case tree == headTree && head != commit:
 		same, err := w.says(ctx, head, opt)
 		if err != nil {
 			return "", err
@@ -78,9 +81,6 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 		if commit, err = w.commitTree(ctx, tree, opt); err != nil {
 			return "", fmt.Errorf("commit: %w", err)
 		}
-	case tree == headTree && head == w.meta.Base && !opt.Empty:
-		return head, ErrNothingToCommit
-	case empty:
 	default:
 		if err = w.receive(ctx, tree); err == nil {
 			commit, err = w.commitTree(ctx, tree, opt)

@@ -31,17 +31,17 @@ func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (for
 	}
 	defer unlock()
 	at := below(forge.RepoOf(k), "pulls", n, "reviews")
-	var found *forge.Comment
+	var found forge.Comment
 	_, err = backward(ctx, d, at, nil, func(page []*github.PullRequestReview) bool {
 		for _, g := range page {
 			if c, _ := review(self, g); c.Marker == p.Marker {
-				found = &c
+				found = c
 			}
 		}
-		return found == nil
+		return found.ID == ""
 	})
-	if err != nil || found != nil {
-		return first(found), err
+	if err != nil || found.ID != "" {
+		return found, err
 	}
 	body, event, right := rest.Mark(p.Body, p.Marker), "COMMENT", "RIGHT"
 	in := &github.PullRequestReviewRequest{Body: &body, Event: &event, CommitID: &p.Commit}
@@ -62,12 +62,4 @@ func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (for
 	}
 	c, _ := review(self, &g)
 	return c, err
-}
-
-// first is what a pointer leads to, nothing for none.
-func first(c *forge.Comment) (none forge.Comment) {
-	if c == nil {
-		return none
-	}
-	return *c
 }
