@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/planning"
@@ -93,7 +93,7 @@ func (r *run) plans() bool {
 	if !r.start.Whole {
 		return true
 	}
-	_, err := os.Stat(r.historyPath())
+	_, err := disk.Stat(r.historyPath())
 	return !errors.Is(err, fs.ErrNotExist)
 }
 

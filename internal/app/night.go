@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/fsck"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
 )
@@ -147,7 +147,7 @@ func (n *night) locks(ctx context.Context) ([]any, error) {
 		if _, held := contextstore.ReadOwner(dir); held {
 			return nil
 		}
-		if _, err := os.Lstat(filepath.Join(dir, contextstore.LockFile)); err == nil {
+		if disk.Exists(filepath.Join(dir, contextstore.LockFile)) {
 			dead = append(dead, filepath.Base(dir))
 		}
 		return nil

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/disk"
@@ -138,6 +136,9 @@ func (j Job) ReadPatch() ([]byte, error) {
 	return raw, nil
 }
 
+// lockWait is as long as ctx lets wait.
+const lockWait = 24 * time.Hour
+
 // lockedFile calls f while nobody else has the lock on a file, wherever that lies
 // meanwhile: find tells. The file is made where it is missing.
 func lockedFile(ctx context.Context, find func() (path string, err error), f func() error) error {
@@ -146,21 +147,15 @@ func lockedFile(ctx context.Context, find func() (path string, err error), f fun
 		if err != nil {
 			return err
 		}
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, disk.FileMode)
+		l, err := filelock.TakeWait(ctx, path, os.O_CREATE|os.O_RDWR, filelock.Exclusive, lockWait)
 		if errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil { // it was moved
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if err := filelock.Wait(ctx, file, filelock.Whole, filelock.Exclusive); err != nil {
-			return errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
-		}
-		if filelock.Same(file, path) {
-			defer filelock.Close(file)
-			return f()
-		}
-		filelock.Close(file)
+		defer l.Release()
+		return f()
 	}
 }
 

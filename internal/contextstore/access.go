@@ -96,6 +96,9 @@ func tightenBase(base string) {
 // tighten does the same for a directory and the files in it, those of its
 // subdirectories included.
 func tighten(dir string) {
+	if disk.At(dir) != nil {
+		return
+	}
 	_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be read cannot be tightened; the rest can

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/disk"
 
@@ -54,17 +51,14 @@ func Audit(fs *disk.FS, base string, now time.Time, redact func(string) string, 
 }
 
 func appendAudit(fs *disk.FS, path string, line []byte) (err error) {
-	_, missing := os.Lstat(path)
+	there := disk.Exists(path)
 	// The lock is on the file itself, by a descriptor of its own; only then may
 	// its length be asked for.
-	guard, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, disk.FileMode)
+	release, err := filelock.OpenWait(context.Background(), path, auditTimeout)
 	if err != nil {
 		return err
 	}
-	defer filelock.Close(guard)
-	if err := filelock.WaitFor(context.Background(), guard, filelock.Exclusive, auditTimeout); err != nil {
-		return err
-	}
+	defer release()
 	f, err := fs.OpenAppend(path)
 	if err != nil {
 		return err
@@ -83,7 +77,7 @@ func appendAudit(fs *disk.FS, path string, line []byte) (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if missing != nil {
+	if !there {
 		return fs.SyncDir(filepath.Dir(path))
 	}
 	return nil

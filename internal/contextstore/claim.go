@@ -90,13 +90,7 @@ func InDir[T any](base, uuid string, f func(dir string) (T, error)) (v T, err er
 
 // locked reports whether a context has a .lock, held or left behind.
 func locked(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, LockFile))
-	return err == nil
-}
-
-func exists(dir string) bool {
-	_, err := os.Lstat(dir)
-	return err == nil
+	return disk.Exists(filepath.Join(dir, LockFile))
 }
 
 func (s *Store) holdAt(dir string) (*Context, error) {
@@ -118,7 +112,7 @@ func (s *Store) holdAt(dir string) (*Context, error) {
 		owner, _ := ReadOwner(dir)
 		return nil, i18n.E("contextstore.busy", uuid, owner.ProcessID, owner.Hostname, ErrBusy)
 	}
-	if flags == 0 && errors.Is(err, os.ErrNotExist) && exists(dir) {
+	if flags == 0 && errors.Is(err, os.ErrNotExist) && disk.Exists(dir) {
 		return nil, ErrEnded // its owner was just leaving
 	}
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
 
-	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/contextstore/jsonl"
 )
 
@@ -374,7 +373,7 @@ func (c *Context) saveState(durable bool) error {
 func (c *Context) intact() error {
 	for name, f := range map[string]*logFile{Messages: c.messages, Tools: c.tools, Window: c.window, Checks: c.checks} {
 		path := filepath.Join(c.dir, name)
-		if st, err := os.Stat(path); err != nil || st.Size() != f.Size() {
+		if st, err := disk.Stat(path); err != nil || st.Size() != f.Size() {
 			return i18n.E("contextstore.log_changed", path)
 		}
 	}
@@ -420,12 +419,12 @@ func (c *Context) beat(every time.Duration) {
 			c.store.checkIndex(context.Background())
 			c.mu.Lock()
 			c.rest()
-			if c.lost == nil && !c.ended && !filelock.Same(c.lock.f, filepath.Join(c.dir, LockFile)) {
+			if c.lost == nil && !c.ended && !c.lock.Held(filepath.Join(c.dir, LockFile)) {
 				c.lost = fmt.Errorf("%s of %s was removed or replaced: %w", LockFile, c.meta.UUID, ErrNotOwner)
 			}
 			if c.usable() == nil {
 				c.lock.owner.HeartbeatAt = c.store.now()
-				_ = c.lock.write()    // for people; the kernel lock is what counts
+				_ = c.lock.tell()     // for people; the kernel lock is what counts
 				_ = c.saveState(true) // a lasting fault shows at the next append
 				_ = c.putRow(context.Background())
 			}
@@ -514,7 +513,7 @@ func (c *Context) shut() {
 	if c.work != nil {
 		_ = c.work.Close() // a child that still runs goes on holding it
 	}
-	c.lock.release()
+	c.lock.Release()
 }
 
 // Committed records durably that the work up to an answer is in a commit, ""

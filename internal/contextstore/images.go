@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"toritsugi/internal/disk"
@@ -144,7 +143,7 @@ func (c *Context) haveImages(m Message) error {
 			continue
 		}
 		if imagePath().MatchString(i.Path) {
-			st, err := os.Lstat(filepath.Join(c.dir, i.Path))
+			st, err := disk.Lstat(filepath.Join(c.dir, i.Path))
 			if err == nil && st.Mode().IsRegular() && st.Size() == i.Bytes {
 				continue
 			}

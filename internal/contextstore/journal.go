@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"toritsugi/internal/disk"
@@ -70,7 +69,7 @@ func (j *Journal) open() (fixed []string, err error) {
 		return nil, err
 	}
 	// A pipe would be waited for, and what lies behind a link may be anybody's.
-	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+	if st, err := disk.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, disk.ErrNotPlain
 	}
 	f, err := fs.OpenAppend(path)
@@ -147,7 +146,7 @@ func (j *Journal) append(durable bool, lines []Line) error {
 	path := j.path()
 	j.f.Moved(filepath.Dir(path))
 	// What goes on into a file that somebody removed or cut would be seen by nobody.
-	if st, err := os.Lstat(path); err != nil || st.Size() != j.f.Size() {
+	if st, err := disk.Lstat(path); err != nil || st.Size() != j.f.Size() {
 		return i18n.E("contextstore.log_changed", path)
 	}
 	j.noted = !durable && !c.store.NoSync
@@ -208,7 +207,7 @@ func ReadJournal(ctx context.Context, dir, name string, f func(JournalLine) bool
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	if r == nil {
-		_, err = os.Stat(dir)
+		_, err = disk.Stat(dir)
 		return err
 	}
 	defer func() { _ = r.Close() }()

@@ -3,10 +3,10 @@ package contextstore
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 
 	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -58,7 +58,7 @@ func listRows(ctx context.Context, base string, f Filter) (l Listing, err error)
 // look returns the context of a row; false where there is none.
 func look(base string, r Row) (View, bool) {
 	v := viewOf(r, base)
-	if _, err := os.Stat(v.Dir); err == nil && r.Status.Final() {
+	if _, err := disk.Stat(v.Dir); err == nil && r.Status.Final() {
 		return v, true
 	}
 	dir, err := FindDir(base, r.UUID)

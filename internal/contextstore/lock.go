@@ -23,7 +23,7 @@ type Owner struct {
 
 // lock is a held kernel lock on a file that tells its owner.
 type lock struct {
-	f     *os.File
+	disk.Lock
 	owner Owner
 }
 
@@ -31,13 +31,13 @@ type lock struct {
 // whose words are written into it in place: a replaced lock file would have two owners.
 // filelock.ErrLocked where somebody has it.
 func acquire(path string, flags int, owner Owner) (*lock, error) {
-	f, err := filelock.Open(path, flags)
+	held, err := filelock.Take(path, flags)
 	if err != nil {
 		return nil, err
 	}
-	l := &lock{f: f, owner: owner}
-	if err := l.write(); err != nil {
-		l.release()
+	l := &lock{held, owner}
+	if err := l.tell(); err != nil {
+		l.Release()
 		return nil, err
 	}
 	return l, nil
@@ -50,7 +50,7 @@ func Acquire(dir string, now time.Time) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.release, nil
+	return l.Release, nil
 }
 
 // newOwner is this process as an owner from now on.
@@ -60,31 +60,25 @@ func newOwner(now time.Time) Owner {
 	return Owner{ProcessID: os.Getpid(), Hostname: host, AcquiredAt: t, HeartbeatAt: t, BootID: bootID()}
 }
 
-// write puts the owner's JSON in place, padded so that a shorter one leaves
-// nothing of a longer one behind.
-func (l *lock) write() error {
+// tell writes who the owner is into the lock file.
+func (l *lock) tell() error {
 	b, err := json.Marshal(l.owner)
 	if err != nil {
 		return err
 	}
-	if _, err := l.f.WriteAt(append(b, '\n'), 0); err != nil {
-		return err
-	}
-	return l.f.Truncate(int64(len(b) + 1))
+	return l.Write(append(b, '\n'))
 }
-
-func (l *lock) release() { filelock.Close(l.f) }
 
 // ReadOwner tells whether a context is owned at this moment, and what its
 // .lock says. It takes no lock and works on a read-only disk.
 func ReadOwner(dir string) (owner Owner, held bool) {
-	f, err := disk.OpenPlain(filepath.Join(dir, LockFile))
+	path := filepath.Join(dir, LockFile)
+	b, err := disk.Read(path, disk.MaxWhole)
 	if err != nil {
 		return owner, false
 	}
-	defer func() { _ = f.Close() }()
-	_ = json.NewDecoder(f).Decode(&owner)
-	return owner, filelock.Held(f)
+	_ = json.Unmarshal(b, &owner) // it is for people
+	return owner, filelock.Locked(path)
 }
 
 // bootID identifies this start of the machine, so that a pid of an earlier one

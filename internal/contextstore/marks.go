@@ -10,7 +10,6 @@ import (
 
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/filelock"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -79,12 +78,7 @@ func (s *Store) Alone(kind string) (release func(), err error) {
 // IsAlone reports whether some process is the only one of its kind (Store.Alone) in a base directory
 // now. It takes no lock.
 func IsAlone(base, kind string) bool {
-	f, err := disk.OpenPlain(alonePath(base, kind))
-	if err != nil {
-		return false
-	}
-	defer func() { _ = f.Close() }() // only looked at
-	return filelock.Held(f)
+	return filelock.Locked(alonePath(base, kind))
 }
 
 func alonePath(base, kind string) string { return filepath.Join(base, "."+kind+".lock") }

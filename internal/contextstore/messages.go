@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync/atomic"
+	"toritsugi/internal/disk"
 )
 
 // MessageLog reads messages.jsonl: the part of store-v3 §4.2's MessageStore
@@ -26,7 +26,7 @@ import (
 type MessageLog struct {
 	ctx  *Context // nil where a View is read
 	view View
-	file *os.File // the View's, nil where it has no messages
+	file disk.Plain // the View's, nil where it has no messages
 
 	read    atomic.Int64
 	skipped atomic.Int64

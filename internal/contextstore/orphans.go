@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -95,7 +96,7 @@ func (s *Store) killOrphans(uuid string) ([]int, error) {
 	}
 	// The lock keeps a new owner from starting children while we look.
 	at := filepath.Join(dir, LockFile)
-	f, err := filelock.Open(at, os.O_CREATE)
+	l, err := filelock.Take(at, os.O_CREATE)
 	if errors.Is(err, filelock.ErrLocked) {
 		return nil, fmt.Errorf("%s: %w", uuid, ErrBusy)
 	}
@@ -104,10 +105,10 @@ func (s *Store) killOrphans(uuid string) ([]int, error) {
 	}
 	defer func() {
 		// It was made here where no owner is named in it: the last one had gone.
-		if st, err := f.Stat(); err == nil && st.Size() == 0 {
+		if st, err := disk.Stat(at); err == nil && st.Size() == 0 {
 			_ = s.FS.Remove(at) // what stays is nobody's, and told by a check
 		}
-		filelock.Close(f)
+		l.Release()
 	}()
 	path := filepath.Join(dir, workLock)
 	all, err := holders(path)
@@ -211,7 +212,7 @@ func (s *Store) ownedWithoutLock(dir string) (o Owner, ok bool) {
 	if err != nil || st.BootID != s.boot || st.ProcessID == os.Getpid() {
 		return o, false
 	}
-	file, err := os.Stat(filepath.Join(dir, Messages))
+	file, err := disk.Stat(filepath.Join(dir, Messages))
 	if err != nil {
 		return o, false
 	}

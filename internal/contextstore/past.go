@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 
 	"toritsugi/internal/contextstore/jsonl"
@@ -19,9 +19,9 @@ import (
 // by Damaged. It is used by one goroutine, and closed by who opened it.
 type Past struct {
 	dir       string
-	messages  *os.File // nil where there are none
-	window    *os.File
-	summaries *os.File
+	messages  disk.Plain // nil where there are none
+	window    disk.Plain
+	summaries disk.Plain
 	before    int64 // the first message that came later
 	event     *WindowEvent
 	damaged   []Damage
@@ -43,7 +43,7 @@ func (v View) Past(before int64, written Time) (*Past, error) {
 	p := &Past{dir: v.Dir, before: before}
 	var errs []error
 	for _, f := range []struct {
-		file **os.File
+		file *disk.Plain
 		name string
 	}{{&p.messages, Messages}, {&p.window, Window}, {&p.summaries, Summaries}} {
 		var err error
@@ -63,7 +63,7 @@ func (v View) Past(before int64, written Time) (*Past, error) {
 // Close releases the files.
 func (p *Past) Close() error {
 	var errs []error
-	for _, f := range []*os.File{p.messages, p.window, p.summaries} {
+	for _, f := range []disk.Plain{p.messages, p.window, p.summaries} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
@@ -84,7 +84,7 @@ func (p *Past) damage(file string, at int64, why error) {
 // each calls f with the lines of a file from an offset on, until it returns
 // false. What f finds damaged is noted, but for a last line that lacks its end:
 // somebody may be writing it.
-func (p *Past) each(file *os.File, name string, offset int64, f func(at int64, line []byte) (more bool, err error)) error {
+func (p *Past) each(file disk.Plain, name string, offset int64, f func(at int64, line []byte) (more bool, err error)) error {
 	if file == nil {
 		return nil
 	}

@@ -148,41 +148,29 @@ func Walk(base string, dirs []string, f func(dir string) error) error {
 		return i18n.E("contextstore.no_base", base, err)
 	}
 	for _, d := range dirs {
-		h, err := os.Open(filepath.Join(base, d))
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		err = eachDir(h, f)
-		if cerr := h.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
+		if err := eachDir(filepath.Join(base, d), f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func eachDir(h *os.File, f func(dir string) error) error {
-	for {
-		entries, err := h.ReadDir(256)
-		for _, e := range entries {
-			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-				if err := f(filepath.Join(h.Name(), e.Name())); err != nil {
-					return err
-				}
-			}
-		}
-		if errors.Is(err, io.EOF) {
+// eachDir calls f with each directory in dir but hidden ones, until f returns an error. A
+// missing dir has none.
+func eachDir(dir string, f func(dir string) error) error {
+	_, err := disk.Stat(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return disk.Entries(dir, func(e os.DirEntry) error {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-	}
+		return f(filepath.Join(dir, e.Name()))
+	})
 }
 
 // Listing is the newest contexts that match, newest first, and how many matched.
@@ -338,11 +326,11 @@ func (v View) Last(log string, seq func(line []byte) int64) (n int64, err error)
 func OpenLog(dir, name string) (r io.ReadCloser, gz bool, err error) {
 	for _, path := range []string{filepath.Join(dir, name), filepath.Join(dir, name+".gz")} { // the first may go meanwhile
 		gz = path != filepath.Join(dir, name)
-		st, err := os.Lstat(path)
+		st, err := disk.Lstat(path)
 		if err == nil && !st.Mode().IsRegular() {
 			return nil, false, nil
 		}
-		var f *os.File
+		var f disk.Plain
 		if err == nil {
 			f, err = disk.OpenPlain(path)
 		}

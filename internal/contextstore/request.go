@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 
@@ -56,7 +57,7 @@ func (s *Store) Pending(uuid string) (Request, bool) {
 
 func readRequest(dir string) (r Request, ok bool) {
 	path := filepath.Join(dir, requestFile)
-	if _, err := os.Stat(path); err != nil {
+	if !disk.Exists(path) {
 		return r, false
 	}
 	// One that cannot be read was written by nobody we know.

@@ -221,7 +221,7 @@ var errKept = errors.New("it is kept")
 const keepWait = 30 * time.Second
 
 // IsKept reports whether a run is kept from retention (Keep).
-func IsKept(dir string) bool { return exists(filepath.Join(dir, keepFile)) }
+func IsKept(dir string) bool { return disk.Exists(filepath.Join(dir, keepFile)) }
 
 // keeping keeps retention and Keep apart, while one of them is at a run.
 func (s *Store) keeping(ctx context.Context) (release func(), err error) {
@@ -272,9 +272,12 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 			return freed, err
 		}
 		// Its name goes first: what a cut leaves of it is no run.
-		gone := filepath.Join(s.BaseDir, RemovedPrefix+filepath.Base(dir))
-		if err := s.FS.Rename(dir, gone); err != nil {
-			return 0, err
+		gone := dir
+		if disk.At(dir) == nil { // else it goes as a whole
+			gone = filepath.Join(s.BaseDir, RemovedPrefix+filepath.Base(dir))
+			if err := s.FS.Rename(dir, gone); err != nil {
+				return 0, err
+			}
 		}
 		s.tell(s.index.Drop(ctx, filepath.Base(dir)))
 		s.textsChanged(filepath.Base(dir))
@@ -342,7 +345,7 @@ func (s *Store) compress(path string, dry bool) (freed int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	small, err := os.Stat(path + ".gz")
+	small, err := disk.Stat(path + ".gz")
 	if err != nil {
 		return 0, err
 	}
@@ -392,8 +395,7 @@ func unzipped(path string) (*os.File, error) {
 
 // Slimmed reports whether retention removed the messages and tools of a run.
 func Slimmed(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, slimmedFile))
-	return err == nil
+	return disk.Exists(filepath.Join(dir, slimmedFile))
 }
 
 // removeHalf removes what a cut left of runs that were being removed.
@@ -410,10 +412,10 @@ func (s *Store) removeHalf(ctx context.Context) error {
 
 // sizeOf is how many bytes the files at and below a path have; what goes meanwhile counts not.
 func sizeOf(path string) (n int64, err error) {
-	if _, err := os.Lstat(path); err != nil {
+	if _, err := disk.Lstat(path); err != nil {
 		return 0, err
 	}
-	err = filepath.WalkDir(path, func(_ string, d os.DirEntry, err error) error {
+	err = disk.Walk(path, func(_ string, d os.DirEntry, err error) error {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
 		}

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/disk"
@@ -93,37 +91,19 @@ func sessionName(id string) string {
 // EachSession calls f with the directory of each conversation of a base directory,
 // in no order, until f returns an error. A base without any has none.
 func EachSession(base string, f func(dir string) error) error {
-	h, err := os.Open(SessionsDir(base))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(eachDir(h, f), h.Close())
+	return eachDir(SessionsDir(base), f)
 }
 
 // hold takes a lock of the session, whose directory is made where it is missing.
-func (x *Session) hold(ctx context.Context, name string, timeout time.Duration) (*os.File, error) {
-	path := filepath.Join(x.Dir, name)
+func (x *Session) hold(ctx context.Context, name string, timeout time.Duration) (disk.Lock, error) {
 	for {
 		if err := x.store.FS.MkdirAll(x.Dir); err != nil {
 			return nil, err
 		}
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, disk.FileMode)
-		if errors.Is(err, os.ErrNotExist) { // the directory was removed since
-			continue
+		l, err := filelock.TakeWait(ctx, filepath.Join(x.Dir, name), os.O_CREATE|os.O_RDWR, filelock.Exclusive, timeout)
+		if !errors.Is(err, os.ErrNotExist) { // else the directory was removed since
+			return l, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		if err := filelock.WaitFor(ctx, f, filelock.Exclusive, timeout); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		if filelock.Same(f, path) {
-			return f, nil
-		}
-		_ = f.Close() // it was removed before it could be held
 	}
 }
 
@@ -134,40 +114,37 @@ func HoldSession(ctx context.Context, dir string, change bool, wait time.Duratio
 	if change {
 		flags, kind = os.O_RDWR|os.O_CREATE, filelock.Exclusive
 	}
-	f, err := os.OpenFile(filepath.Join(dir, sessionLock), flags|unix.O_NOFOLLOW, disk.FileMode)
+	l, err := filelock.TakeWait(ctx, filepath.Join(dir, sessionLock), flags, kind, wait)
 	if errors.Is(err, os.ErrNotExist) && !change {
 		return func() {}, nil // nobody ever wrote here
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := filelock.WaitFor(ctx, f, kind, wait); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() { filelock.Close(f) }, nil
+	return l.Release, nil
 }
 
 // Turn takes the right to answer in the session, for which it waits as long as wait;
 // ErrTurn where another process has it still.
 func (x *Session) Turn(ctx context.Context, wait time.Duration) (release func(), err error) {
-	f, err := x.hold(ctx, sessionTurnLock, wait)
+	l, err := x.hold(ctx, sessionTurnLock, wait)
 	if errors.Is(err, filelock.ErrLocked) {
 		return nil, fmt.Errorf("session %s: %w", x.ID, ErrTurn)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("session %s: %w", x.ID, err)
 	}
-	return func() { filelock.Close(f) }, nil
+	return l.Release, nil
 }
 
 // Write calls f while no other process writes to the session. What f reads is as
 // it will stay until f returns.
 func (x *Session) Write(ctx context.Context, f func(*SessionWriter) error) error {
-	h, err := x.hold(ctx, sessionLock, sessionLockTimeout)
+	l, err := x.hold(ctx, sessionLock, sessionLockTimeout)
 	if err != nil {
 		return fmt.Errorf("session %s: %w", x.ID, err)
 	}
-	defer filelock.Close(h)
+	defer l.Release()
 	if err := f(&SessionWriter{x}); err != nil {
 		return fmt.Errorf("session %s: %w", x.ID, err)
 	}
@@ -198,7 +175,7 @@ func (w *SessionWriter) append(log string, durable bool, lines []any) (err error
 	if err := fs.MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
-	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+	if st, err := disk.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return fmt.Errorf("%s: %w", path, disk.ErrNotPlain)
 	}
 	f, err := fs.OpenAppend(path)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -125,7 +125,7 @@ func (s *Store) recover(ctx context.Context) error {
 			return err
 		}
 		// A transition that is half done has left its lock behind.
-		if _, err := os.Stat(filepath.Join(dir, LockFile)); errors.Is(err, os.ErrNotExist) && indexed && DirOf(status) == filepath.Base(filepath.Dir(dir)) {
+		if !locked(dir) && indexed && DirOf(status) == filepath.Base(filepath.Dir(dir)) {
 			return nil
 		}
 		_ = s.recoverOne(ctx, dir)
@@ -197,28 +197,16 @@ func unowned(dir string) (View, error) {
 
 // removeUnbuilt removes what an interrupted Enqueue left.
 func (s *Store) removeUnbuilt() error {
-	h, err := os.Open(filepath.Join(s.BaseDir, DirQueued))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = h.Close() }()
-	for {
-		entries, err := h.ReadDir(256)
-		for _, e := range entries {
-			if st, err := e.Info(); err != nil || !strings.HasPrefix(e.Name(), ".tmp-") || s.Now().Sub(st.ModTime()) <= buildTime {
-				continue
-			}
-			if err := s.FS.RemoveAll(filepath.Join(h.Name(), e.Name())); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
+	queued := filepath.Join(s.BaseDir, DirQueued)
+	return disk.Entries(queued, func(e os.DirEntry) error {
+		if !strings.HasPrefix(e.Name(), ".tmp-") {
 			return nil
 		}
-		if err != nil {
-			return err
+		if st, err := e.Info(); err != nil || s.Now().Sub(st.ModTime()) <= buildTime {
+			return nil //nolint:nilerr // it is complete by now
 		}
-	}
+		return s.FS.RemoveAll(filepath.Join(queued, e.Name()))
+	})
 }
 
 // RestoreCommit is there while a restore gives what it put together its place in the base
@@ -227,7 +215,7 @@ const RestoreCommit = ".restore/commit.json"
 
 // whole refuses a base directory in which a restore was cut short.
 func (s *Store) whole() error {
-	if exists(filepath.Join(s.BaseDir, RestoreCommit)) {
+	if disk.Exists(filepath.Join(s.BaseDir, RestoreCommit)) {
 		return i18n.E("contextstore.restore_cut", s.BaseDir)
 	}
 	return nil

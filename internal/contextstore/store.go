@@ -405,7 +405,7 @@ func FindDir(base, uuid string) (string, error) {
 				i = len(StatusDirs) - 1 - i
 			}
 			p := filepath.Join(base, StatusDirs[i], uuid)
-			if st, err := os.Stat(p); err == nil && st.IsDir() {
+			if st, err := disk.Stat(p); err == nil && st.IsDir() {
 				return p, nil
 			}
 		}

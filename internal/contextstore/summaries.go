@@ -266,7 +266,7 @@ func lastSummary(dir string, want func(Summary) bool) (found *Summary, err error
 }
 
 // summaryIn is lastSummary of an open file.
-func summaryIn(f *os.File, want func(Summary) bool) (found *Summary, err error) {
+func summaryIn(f disk.Plain, want func(Summary) bool) (found *Summary, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -285,7 +285,7 @@ func summaryIn(f *os.File, want func(Summary) bool) (found *Summary, err error) 
 
 // openExisting opens a log for reading. A missing one is nil (store-v3 §11.2),
 // a missing context is an error: it may have been moved since it was found.
-func openExisting(dir, name string) (*os.File, error) {
+func openExisting(dir, name string) (disk.Plain, error) {
 	f, err := disk.OpenPlain(filepath.Join(dir, name))
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
@@ -293,7 +293,7 @@ func openExisting(dir, name string) (*os.File, error) {
 	if f, err = unzipped(filepath.Join(dir, name+".gz")); !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
-	_, err = os.Stat(dir)
+	_, err = disk.Stat(dir)
 	return nil, err
 }
 

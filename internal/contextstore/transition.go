@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/task"
 
 	"toritsugi/internal/contextstore/jsonl"
@@ -141,7 +142,7 @@ func (c *Context) finish(ctx context.Context) error {
 // while there may be a next owner: a child of this one may still hold it.
 func (c *Context) leave(ctx context.Context) error {
 	files := []string{keptFile}
-	if left := "." + keptFile + ".tmp"; exists(filepath.Join(c.dir, left)) { // an owner was killed at it
+	if left := "." + keptFile + ".tmp"; disk.Exists(filepath.Join(c.dir, left)) { // an owner was killed at it
 		files = append(files, left)
 	}
 	if r, ok := c.request(); !ok || r.Action != Stop || c.state.TaskStatus != task.Paused {

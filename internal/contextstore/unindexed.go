@@ -11,6 +11,7 @@ import (
 
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/disk"
 )
 
 // indexed reports whether the index can be asked: there is one, and it was told
@@ -47,13 +48,13 @@ func (s *Store) putRow(ctx context.Context, m Metadata, st State) error {
 // tells once.
 func (s *Store) rowDone(uuid string, err error) {
 	mark := index.Mark(s.BaseDir, uuid)
-	if !database.IsUnique(err) || !exists(mark) {
+	if !database.IsUnique(err) || !disk.Exists(mark) {
 		s.tell(err)
 	}
 	switch {
-	case (err != nil || s.index == nil) == exists(mark):
+	case (err != nil || s.index == nil) == disk.Exists(mark):
 		return
-	case exists(mark):
+	case disk.Exists(mark):
 		err = s.FS.Remove(mark)
 	default:
 		if err = s.FS.MkdirAll(filepath.Dir(mark)); err == nil {
@@ -88,7 +89,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 		}
 		dir, gone := s.dir(id)
 		if gone == nil {
-			if _, verr := ReadView(dir); verr == nil || !exists(dir) { // or it was moved just now
+			if _, verr := ReadView(dir); verr == nil || !disk.Exists(dir) { // or it was moved just now
 				if err = s.recoverOne(ctx, dir); database.IsUnique(err) {
 					err = nil // the other live run of its key has the place
 				}

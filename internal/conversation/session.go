@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contract"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/routing"
 )
 
@@ -463,7 +463,7 @@ func (e *Engine) Known(sessionID string) bool {
 // Recent lists the sessions of some channels in which something was said since a time.
 func (e *Engine) Recent(since time.Time, kinds ...channel.Kind) (all []string, err error) {
 	err = contextstore.EachSession(e.Store.BaseDir, func(dir string) error {
-		st, err := os.Stat(filepath.Join(dir, messagesFile))
+		st, err := disk.Stat(filepath.Join(dir, messagesFile))
 		var s State
 		if err != nil || st.ModTime().Before(since) {
 			return nil //nolint:nilerr // nothing was said in it

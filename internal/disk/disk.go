@@ -147,6 +147,16 @@ func (f *FS) flush(h *os.File) error {
 // synced; if only the latter fails, readers see the new content already.
 func (f *FS) Replace(path string, data []byte, durable bool) error {
 	err := f.before(Op{Kind: Replace, Path: path, Bytes: len(data)})
+	if p := At(path); p != nil {
+		if err == nil {
+			err = p.Replace(path, data, durable)
+		}
+		if err != nil {
+			return fmt.Errorf("replace %s: %w", path, err)
+		}
+		f.replaced(len(data), durable)
+		return nil
+	}
 	var short *ShortWrite
 	if err != nil && !errors.As(err, &short) {
 		return fmt.Errorf("replace %s: %w", path, err)
@@ -180,6 +190,15 @@ func (f *FS) Replace(path string, data []byte, durable bool) error {
 // it is there whole, and synced, or not at all.
 func (f *FS) Write(path string, write func(io.Writer) error) error {
 	err := f.before(Op{Kind: Replace, Path: path})
+	if p := At(path); p != nil {
+		if err == nil {
+			err = f.writeAt(p, path, write)
+		}
+		if err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		return nil
+	}
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 	if err == nil {
 		err = f.tempBy(tmp, true, write)
@@ -198,6 +217,41 @@ func (f *FS) Write(path string, write func(io.Writer) error) error {
 	f.replaces.Add(1)
 	return f.SyncDir(filepath.Dir(path))
 }
+
+// replaced counts a replace.
+func (f *FS) replaced(n int, durable bool) {
+	f.replaces.Add(1)
+	f.bytes.Add(int64(n))
+	if durable {
+		f.syncs.Add(1)
+	}
+}
+
+// writeAt is Write to a place, which gets the whole file under another name first.
+func (f *FS) writeAt(p Place, path string, write func(io.Writer) error) error {
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
+	if err := p.Remove(tmp, false); err != nil {
+		return err
+	}
+	h, err := p.Append(tmp, false)
+	if err != nil {
+		return err
+	}
+	if err = write(&appending{h}); err == nil {
+		err = h.Sync()
+	}
+	f.replaced(int(h.Size()), true)
+	if err = errors.Join(err, h.Close()); err == nil {
+		return p.Rename(tmp, path)
+	}
+	return errors.Join(err, p.Remove(tmp, false))
+}
+
+// appending writes to the end of a file of a place.
+type appending struct{ Appended }
+
+// Write implements io.Writer.
+func (a *appending) Write(b []byte) (int, error) { return a.WriteAt(b, a.Size()) }
 
 // tracing tells of each write to a file that is new.
 type tracing struct {
@@ -259,6 +313,10 @@ func (f *FS) Rename(from, to string) error {
 	if err := f.before(Op{Kind: Rename, Path: to}); err != nil {
 		return fmt.Errorf("rename %s to %s: %w", from, to, err)
 	}
+	if p := At(to); p != nil {
+		f.renames.Add(1)
+		return p.Rename(from, to)
+	}
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
@@ -278,6 +336,9 @@ func (f *FS) Remove(path string) error {
 	if err := f.before(Op{Kind: Remove, Path: path}); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
+	if p := At(path); p != nil {
+		return p.Remove(path, false)
+	}
 	err := os.Remove(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -294,6 +355,9 @@ func (f *FS) RemoveAll(path string) error {
 	if err := f.before(Op{Kind: Remove, Path: path, Dir: true}); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
+	if p := At(path); p != nil {
+		return p.Remove(path, true)
+	}
 	if err := os.RemoveAll(path); err != nil {
 		return err
 	}
@@ -304,7 +368,7 @@ func (f *FS) RemoveAll(path string) error {
 // MkdirAll creates a directory and its missing parents, mode 0700, and makes
 // the new entry durable.
 func (f *FS) MkdirAll(path string) error {
-	if st, err := os.Stat(path); err == nil && st.IsDir() {
+	if st, err := Stat(path); err == nil && st.IsDir() {
 		return nil
 	}
 	parent := filepath.Dir(path)
@@ -315,6 +379,9 @@ func (f *FS) MkdirAll(path string) error {
 	}
 	if err := f.before(Op{Kind: Mkdir, Path: path, Dir: true}); err != nil {
 		return fmt.Errorf("make directory %s: %w", path, err)
+	}
+	if p := At(path); p != nil {
+		return p.Mkdir(path)
 	}
 	if err := os.Mkdir(path, DirMode); err == nil {
 		f.trace(Event{Kind: MadeDir, Path: path})
@@ -349,6 +416,9 @@ func (f *FS) SyncAll(path string) error {
 func (f *FS) syncAt(what, path string, dir bool, sync func(*os.File) error) error {
 	if err := f.before(Op{Kind: Sync, Path: path, Dir: dir}); err != nil {
 		return fmt.Errorf("sync %s %s: %w", what, path, err)
+	}
+	if At(path) != nil {
+		return nil // its calls commit
 	}
 	h, err := os.Open(path)
 	if err != nil {

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -12,24 +13,35 @@ import (
 // File is a file that is only appended to. It is owned by one goroutine.
 type File struct {
 	fs       *FS
-	f        *os.File
+	f        handle
 	path     string
 	inode    uint64 // 0 where nobody traces
 	size     int64  // of what was wholly written
 	poisoned bool
 }
 
+// handle is what a File writes to: the kernel's, or one of a place.
+type handle interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+}
+
 // OpenAppend opens path for appending, creating it if it is missing. A new
 // file's directory entry is durable after the next SyncDir or Rename of its
 // directory.
 func (f *FS) OpenAppend(path string) (*File, error) {
+	if p := At(path); p != nil {
+		return f.openIn(p, path)
+	}
 	h, err := os.OpenFile(path, os.O_RDWR, FileMode)
-	created := errors.Is(err, os.ErrNotExist)
-	if created {
-		if err := f.before(Op{Kind: Create, Path: path}); err != nil {
-			return nil, fmt.Errorf("create %s: %w", path, err)
+	if errors.Is(err, os.ErrNotExist) {
+		a, err := f.Create(path)
+		if !errors.Is(err, os.ErrExist) {
+			return a, err
 		}
-		h, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, FileMode)
+		return f.OpenAppend(path) // another was quicker
 	}
 	if err != nil {
 		return nil, err
@@ -42,11 +54,52 @@ func (f *FS) OpenAppend(path string) (*File, error) {
 	a := &File{fs: f, f: h, path: path, size: st.Size()}
 	if f.Trace != nil {
 		a.inode = inode(h)
-		if created {
-			f.trace(Event{Kind: Created, Path: path, Inode: a.inode})
-		}
 	}
 	return a, nil
+}
+
+// Create makes a file that is appended to; fs.ErrExist where it is there. Its directory entry
+// is durable as that of OpenAppend.
+func (f *FS) Create(path string) (*File, error) {
+	if err := f.before(Op{Kind: Create, Path: path}); err != nil {
+		return nil, fmt.Errorf("create %s: %w", path, err)
+	}
+	if p := At(path); p != nil {
+		h, err := p.Append(path, true)
+		if err != nil {
+			return nil, err
+		}
+		return &File{fs: f, f: h, path: path}, nil
+	}
+	h, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, FileMode)
+	if err != nil {
+		return nil, err
+	}
+	return f.made(h, path), nil
+}
+
+// made is a new file.
+func (f *FS) made(h *os.File, path string) *File {
+	a := &File{fs: f, f: h, path: path}
+	if f.Trace != nil {
+		a.inode = inode(h)
+		f.trace(Event{Kind: Created, Path: path, Inode: a.inode})
+	}
+	return a
+}
+
+// openIn is OpenAppend of a file of a place.
+func (f *FS) openIn(p Place, path string) (*File, error) {
+	if !Exists(path) {
+		if err := f.before(Op{Kind: Create, Path: path}); err != nil {
+			return nil, fmt.Errorf("create %s: %w", path, err)
+		}
+	}
+	h, err := p.Append(path, false)
+	if err != nil {
+		return nil, err
+	}
+	return &File{fs: f, f: h, path: path, size: h.Size()}, nil
 }
 
 // Moved tells the file where it lies after its directory was renamed, for its
@@ -103,7 +156,7 @@ func (a *File) Sync() error {
 	}
 	err := a.fs.before(Op{Kind: Sync, Path: a.path})
 	if err == nil {
-		err = a.fs.flush(a.f)
+		err = a.flush()
 	}
 	if err != nil {
 		a.poisoned = true
@@ -112,6 +165,13 @@ func (a *File) Sync() error {
 	a.fs.trace(Event{Kind: Synced, Path: a.path, Inode: a.inode})
 	a.fs.syncs.Add(1)
 	return nil
+}
+
+func (a *File) flush() error {
+	if h, ok := a.f.(*os.File); ok {
+		return a.fs.flush(h)
+	}
+	return a.f.(Appended).Sync()
 }
 
 // Truncate cuts the file to its first size bytes: a repair, never part of a turn.

@@ -30,7 +30,10 @@ func (e *TooLargeError) Error() string {
 // OpenPlain opens a plain file, or a link to one, for reading. What is none is
 // an *os.PathError of ErrNotPlain: a pipe without a writer would be waited for
 // where no signal ends the wait, and a device need not end.
-func OpenPlain(path string) (*os.File, error) {
+func OpenPlain(path string) (Plain, error) {
+	if p := At(path); p != nil {
+		return p.Open(path)
+	}
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -39,7 +42,7 @@ func OpenPlain(path string) (*os.File, error) {
 }
 
 // plain is f if it is a plain file, else it is closed.
-func plain(f *os.File, path string) (*os.File, error) {
+func plain(f *os.File, path string) (Plain, error) {
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
 		err = &os.PathError{Op: "open", Path: path, Err: ErrNotPlain}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/approval"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
@@ -83,7 +83,7 @@ func (p *proposing) plans(start memory.FirstMessages) bool {
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(p.c.Dir(), file)
 	}
-	_, err := os.Stat(file)
+	_, err := disk.Stat(file)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -317,7 +318,7 @@ func facts(v contextstore.View) (all []Fact) {
 		return true
 	})
 	if err == nil && lines == 0 { // it touched nothing, unless its logs were dropped since
-		_, err = os.Stat(filepath.Join(v.Dir, contextstore.Messages))
+		_, err = disk.Stat(filepath.Join(v.Dir, contextstore.Messages))
 	}
 	if err != nil {
 		all = append(all, Fact{untrusted, "stranger_text", "what it read is not on record any more"})

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,14 +77,15 @@ func Export(w io.Writer, base, uuid string, o ExportOptions) (err error) {
 // recordFiles lists the logs and the small files of a context, but for metadata.json and
 // state.json, which are read on their own.
 func recordFiles(dir string) (names []string, err error) {
-	all, err := os.ReadDir(dir)
-	for _, e := range all {
+	err = disk.Entries(dir, func(e fs.DirEntry) error {
 		name := strings.TrimSuffix(e.Name(), ".gz")
 		ext := filepath.Ext(name)
 		if e.Type().IsRegular() && !strings.HasPrefix(name, ".") && (ext == ".jsonl" || ext == ".json") && name != contextstore.MetadataFile && name != contextstore.StateFile {
 			names = append(names, name)
 		}
-	}
+		return nil
+	})
+	slices.Sort(names)
 	return slices.Compact(names), err
 }
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -91,7 +90,7 @@ func TailRuns(ctx context.Context, w io.Writer, base string, o LogsOptions) erro
 				if t.skip(dir, st); !first {
 					t.generation-- // it goes on just now
 				}
-				if _, err := os.Stat(dir); err != nil {
+				if _, err := disk.Stat(dir); err != nil {
 					return nil //nolint:nilerr // it has left, before anything of it was told
 				}
 			}

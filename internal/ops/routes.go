@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/routing"
@@ -103,24 +104,21 @@ type RouteStats struct {
 
 // ReadRouteStats reads the events of all sessions below base. It holds one line at a time.
 func ReadRouteStats(base string) (RouteStats, error) {
-	files, err := filepath.Glob(filepath.Join(base, "sessions", "*", "events.jsonl"))
-	if err != nil {
-		return RouteStats{}, fmt.Errorf("look for sessions below %s: %w", base, err)
-	}
 	var s RouteStats
 	counts := map[routeKey]*RouteCount{}
-	for _, file := range files {
+	err := contextstore.EachSession(base, func(dir string) error {
 		had := s.Messages
-		err := s.read(file, counts)
-		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
-			continue
-		}
-		if err != nil {
-			return s, err
+		err := s.read(filepath.Join(dir, "events.jsonl"), counts)
+		if errors.Is(err, fs.ErrNotExist) { // it has none, or was removed meanwhile
+			return nil
 		}
 		if s.Messages > had {
 			s.Sessions++
 		}
+		return err
+	})
+	if err != nil {
+		return s, fmt.Errorf("read the sessions below %s: %w", base, err)
 	}
 	for _, c := range counts {
 		s.Counts = append(s.Counts, *c)

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/lazyregexp"
@@ -24,11 +22,19 @@ const spillExt = ".txt"
 // OpenSpill opens a spilled output by the name that a result gave, for
 // reading. It fails with an error that wraps fs.ErrNotExist where dir has no
 // such output, and on every name that is not one of a spilled output.
-func OpenSpill(dir, name string) (*os.File, error) {
+func OpenSpill(dir, name string) (disk.Plain, error) {
 	if !spillName().MatchString(name) {
 		return nil, fmt.Errorf("open output %q: not the name of an output: %w", name, fs.ErrNotExist)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	path := filepath.Join(dir, name)
+	st, err := disk.Lstat(path)
+	if err == nil && !st.Mode().IsRegular() {
+		err = disk.ErrNotPlain
+	}
+	var f disk.Plain
+	if err == nil {
+		f, err = disk.OpenPlain(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open output %s: %w", name, err)
 	}
@@ -69,7 +75,7 @@ func (s *spiller) create(limit int64) (*spillFile, error) {
 	for {
 		name := fmt.Sprintf("output-%06d"+spillExt, s.next)
 		path := filepath.Join(s.dir, name)
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, disk.FileMode)
+		file, err := s.fs.Create(path)
 		if errors.Is(err, fs.ErrExist) {
 			s.next++
 			continue
@@ -78,13 +84,6 @@ func (s *spiller) create(limit int64) (*spillFile, error) {
 			return nil, fmt.Errorf("make %s: %w", name, err)
 		}
 		s.next++
-		if err := f.Close(); err != nil {
-			return nil, fmt.Errorf("make %s: %w", name, err)
-		}
-		file, err := s.fs.OpenAppend(path)
-		if err != nil {
-			return nil, fmt.Errorf("open %s: %w", name, err)
-		}
 		return &spillFile{of: s, f: file, path: path, name: name, room: min(limit, s.all-s.used.Load())}, nil
 	}
 }
@@ -94,12 +93,8 @@ func (s *spiller) scan() error {
 	if err := s.fs.MkdirAll(s.dir); err != nil {
 		return fmt.Errorf("make the directory of outputs: %w", err)
 	}
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return fmt.Errorf("read the directory of outputs: %w", err)
-	}
 	s.next = 1
-	for _, e := range entries {
+	err := disk.Entries(s.dir, func(e fs.DirEntry) error {
 		if info, err := e.Info(); err == nil {
 			s.used.Add(info.Size())
 		}
@@ -108,6 +103,11 @@ func (s *spiller) scan() error {
 				s.next = max(s.next, n+1)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		s.next = 0
+		return fmt.Errorf("read the directory of outputs: %w", err)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrLocked says that somebody else holds the lock.
-var ErrLocked = errors.New("locked")
+var ErrLocked = disk.ErrLocked
 
 // Kind is what a lock is changed to.
 type Kind int16
@@ -111,15 +111,95 @@ func Open(path string, flags int) (*os.File, error) {
 // waits no longer than timeout: ErrLocked then. The file stays: a lock file that is
 // removed may have two holders.
 func OpenWait(ctx context.Context, path string, timeout time.Duration) (release func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, disk.FileMode)
+	l, err := TakeWait(ctx, path, os.O_CREATE|os.O_RDWR, Exclusive, timeout)
 	if err != nil {
 		return nil, err
 	}
-	if err := WaitFor(ctx, f, Exclusive, timeout); err != nil {
-		_ = f.Close()
+	return l.Release, nil
+}
+
+// held is a lock of the kernel as a disk.Lock.
+type held struct{ f *os.File }
+
+// Write implements disk.Lock: in place, for a replaced lock file would have two owners.
+func (h held) Write(b []byte) error {
+	if _, err := h.f.WriteAt(b, 0); err != nil {
+		return err
+	}
+	return h.f.Truncate(int64(len(b)))
+}
+
+// Held implements disk.Lock.
+func (h held) Held(path string) bool { return Same(h.f, path) }
+
+// Release implements disk.Lock.
+func (h held) Release() { Close(h.f) }
+
+// Take takes the lock on the file at path, whoever keeps it, without waiting; ErrLocked.
+// flags are more than those to read and write it.
+func Take(path string, flags int) (disk.Lock, error) {
+	if p := disk.At(path); p != nil {
+		return p.Lock(path, flags&os.O_CREATE != 0)
+	}
+	f, err := Open(path, flags)
+	if err != nil {
 		return nil, err
 	}
-	return func() { Close(f) }, nil
+	return held{f}, nil
+}
+
+// TakeWait is Take that waits no longer than timeout: ErrLocked then. Links are not
+// followed, and the file may be opened for reading alone. A place knows no shared locks.
+func TakeWait(ctx context.Context, path string, flags int, kind Kind, timeout time.Duration) (disk.Lock, error) {
+	if p := disk.At(path); p != nil {
+		return takeWait(ctx, p, path, flags&os.O_CREATE != 0, timeout)
+	}
+	for {
+		f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW, disk.FileMode)
+		if err != nil {
+			return nil, err
+		}
+		if err := WaitFor(ctx, f, kind, timeout); err != nil {
+			_ = f.Close()
+			return nil, err
+		}
+		if Same(f, path) {
+			return held{f}, nil
+		}
+		_ = f.Close() // it was moved or removed before it could be held
+	}
+}
+
+func takeWait(ctx context.Context, p disk.Place, path string, create bool, timeout time.Duration) (disk.Lock, error) {
+	end := time.Now().Add(timeout)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		l, err := p.Lock(path, create)
+		if !errors.Is(err, ErrLocked) {
+			return l, err
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("lock %s: %w", path, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Locked reports whether somebody holds the lock on the file at path. It takes none, and
+// works on a read-only disk.
+func Locked(path string) bool {
+	if p := disk.At(path); p != nil {
+		return p.Locked(path)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // only looked at
+	return Held(f)
 }
 
 // Close gives the lock up and closes the file. The lock goes first: a child that is

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"io"
 	"os"
@@ -275,34 +274,22 @@ func (c *checker) progress() {
 
 // statusDir checks what lies in one status directory.
 func (c *checker) statusDir(d string) error {
-	h, err := os.Open(filepath.Join(c.base, d))
+	dir := filepath.Join(c.base, d)
+	st, err := disk.Stat(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = h.Close() }()
-	st, err := h.Stat()
-	if err != nil {
-		return err
-	}
 	c.uid = disk.OwnerOf(st)
-	for {
-		entries, err := h.ReadDir(256)
-		for _, e := range entries {
-			if err := c.ctx.Err(); err != nil {
-				return err
-			}
-			c.entry(d, e)
+	return disk.Entries(dir, func(e os.DirEntry) error {
+		if err := c.ctx.Err(); err != nil {
+			return err
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", h.Name(), err)
-		}
-	}
+		c.entry(d, e)
+		return nil
+	})
 }
 
 func (c *checker) entry(d string, e os.DirEntry) {
@@ -339,7 +326,7 @@ func (c *checker) places(id string) (all []string) {
 		before := all
 		all = nil
 		for _, d := range contextstore.StatusDirs {
-			if st, err := os.Lstat(filepath.Join(c.base, d, id)); err == nil && st.IsDir() {
+			if st, err := disk.Lstat(filepath.Join(c.base, d, id)); err == nil && st.IsDir() {
 				all = append(all, d)
 			}
 		}

@@ -2,7 +2,6 @@ package fsck
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -66,7 +66,7 @@ func (c *checker) renewRows() error {
 // awaits reports that the index knows that it lacks or may have an old row of a
 // run: a look tells of it once (wholeIndex), and a repair mends it.
 func (c *checker) awaits(uuid string, has bool) bool {
-	return !c.opt.Repair && (c.lacking && !has || slices.Contains(c.marks, uuid) || exists(index.Mark(c.base, uuid)))
+	return !c.opt.Repair && (c.lacking && !has || slices.Contains(c.marks, uuid) || disk.Exists(index.Mark(c.base, uuid)))
 }
 
 // wholeIndex finds that the index does not hold every run, or was not told of
@@ -99,11 +99,6 @@ func (c *checker) wholeIndex() error {
 	}
 	c.fix(f)
 	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 func (c *checker) closeRows() { _ = c.rows.close() }

@@ -19,7 +19,7 @@ const unfinishedAge = time.Hour
 // entries looks at every directory entry of the context: what kind it is, whose,
 // who may read it, and whether it is a leftover. It returns the logs of planning.
 func (i *inspection) entries() (plans []string, empty bool, err error) {
-	if st, err := os.Lstat(i.dir); err == nil {
+	if st, err := disk.Lstat(i.dir); err == nil {
 		i.checkEntry("", st)
 	}
 	n, err := i.entriesOf("", &plans)
@@ -27,44 +27,30 @@ func (i *inspection) entries() (plans []string, empty bool, err error) {
 }
 
 func (i *inspection) entriesOf(sub string, plans *[]string) (n int, err error) {
-	h, err := os.Open(filepath.Join(i.dir, sub))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = h.Close() }()
-	for {
-		entries, err := h.ReadDir(256)
-		for _, e := range entries {
-			st, err := e.Info()
-			if errors.Is(err, os.ErrNotExist) {
-				continue // removed since
-			}
-			if err != nil {
-				return n, err
-			}
-			if e.Name() != contextstore.LockFile {
-				n++
-			}
-			name := filepath.Join(sub, e.Name())
-			i.checkEntry(name, st)
-			switch {
-			case st.IsDir():
-				if _, err := i.entriesOf(name, plans); err != nil {
-					return n, err
-				}
-			case sub == "planning" && (strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".jsonl.gz")):
-				*plans = append(*plans, strings.TrimSuffix(name, ".gz"))
-			case name == "approvals.jsonl":
-				*plans = append(*plans, name)
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return n, nil
+	err = disk.Entries(filepath.Join(i.dir, sub), func(e os.DirEntry) error {
+		st, err := e.Info()
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // removed since
 		}
 		if err != nil {
-			return n, err
+			return err
 		}
-	}
+		if e.Name() != contextstore.LockFile {
+			n++
+		}
+		name := filepath.Join(sub, e.Name())
+		i.checkEntry(name, st)
+		switch {
+		case st.IsDir():
+			_, err = i.entriesOf(name, plans)
+		case sub == "planning" && (strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".jsonl.gz")):
+			*plans = append(*plans, strings.TrimSuffix(name, ".gz"))
+		case name == "approvals.jsonl":
+			*plans = append(*plans, name)
+		}
+		return err
+	})
+	return n, err
 }
 
 // movedPlan adds the run's history of planning where it lies elsewhere, by its
@@ -79,7 +65,7 @@ func (i *inspection) movedPlan(plans []string) []string {
 	}
 	found := false
 	for _, file := range []string{name, name + ".gz"} {
-		if st, err := os.Lstat(filepath.Join(i.dir, file)); err == nil {
+		if st, err := disk.Lstat(filepath.Join(i.dir, file)); err == nil {
 			i.checkEntry(file, st)
 			found = true
 		}
@@ -125,7 +111,7 @@ func (i *inspection) checkLock() {
 		return
 	}
 	at := filepath.Base(filepath.Dir(i.dir))
-	if st, err := os.Lstat(filepath.Join(i.dir, contextstore.LockFile)); err != nil || !st.Mode().IsRegular() || at != contextstore.DirCompleted && at != contextstore.DirPaused || i.own != nil && i.own.drop {
+	if st, err := disk.Lstat(filepath.Join(i.dir, contextstore.LockFile)); err != nil || !st.Mode().IsRegular() || at != contextstore.DirCompleted && at != contextstore.DirPaused || i.own != nil && i.own.drop {
 		return
 	}
 	f := i.find(contextstore.LockFile, spot{}, "lock")
@@ -144,7 +130,7 @@ func (i *inspection) removeEmpty() error {
 // unfinished looks at a context that was being made in queued/.
 func (c *checker) unfinished(rel string) {
 	dir := filepath.Join(c.base, rel)
-	st, err := os.Lstat(dir)
+	st, err := disk.Lstat(dir)
 	if err != nil || c.now().Sub(st.ModTime()) < unfinishedAge {
 		return
 	}
@@ -167,31 +153,22 @@ func (c *checker) unfinished(rel string) {
 // ours lists the files of a context in the making; false where anything else
 // lies there, which is not ours to remove.
 func ours(dir string) (names []string, ok bool) {
-	h, err := os.Open(dir)
-	if err != nil {
-		return nil, false
-	}
-	defer func() { _ = h.Close() }()
-	entries, err := h.ReadDir(16)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, false
-	}
-	for _, e := range entries {
+	err := disk.Entries(dir, func(e os.DirEntry) error {
 		switch e.Name() {
 		case contextstore.MetadataFile, contextstore.StateFile, "." + contextstore.MetadataFile + ".tmp", "." + contextstore.StateFile + ".tmp":
 			names = append(names, e.Name())
-		default:
-			return nil, false
+			return nil
 		}
-	}
-	return names, true
+		return io.EOF
+	})
+	return names, err == nil
 }
 
 // baseFiles checks who may read the base directory's own files.
 func (c *checker) baseFiles() {
 	for _, name := range contextstore.OwnFiles(c.base) {
 		path := filepath.Join(c.base, name)
-		st, err := os.Lstat(path)
+		st, err := disk.Lstat(path)
 		switch {
 		case err != nil:
 		case st.Mode()&os.ModeSymlink != 0:

@@ -8,6 +8,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -36,7 +37,7 @@ type inspection struct {
 	outcome      string            // of the last of them that tells one
 	ended        contextstore.Time // when that was written
 	commit       string            // of the last line of checks.jsonl that tells one
-	reader       *os.File
+	reader       disk.Plain
 	own          *ownLock // of a context under repair
 	toldLive     bool
 }
@@ -108,7 +109,7 @@ func (c *checker) inspect(d, uuid string, own *ownLock) *inspection {
 }
 
 func (i *inspection) look() {
-	i.rawState, _ = os.Lstat(filepath.Join(i.dir, contextstore.StateFile))
+	i.rawState, _ = disk.Lstat(filepath.Join(i.dir, contextstore.StateFile))
 	if i.c.opt.Rows {
 		if i.checkMetadata(false) {
 			i.readState()
@@ -180,12 +181,12 @@ func (i *inspection) moved() bool {
 	if _, held := contextstore.ReadOwner(i.dir); held != i.held {
 		return true
 	}
-	if _, gone := os.Lstat(i.dir); gone != nil || i.held {
+	if _, gone := disk.Lstat(i.dir); gone != nil || i.held {
 		return gone != nil // an owner changes nothing that was looked at
 	}
-	now, err := os.Lstat(filepath.Join(i.dir, contextstore.StateFile))
+	now, err := disk.Lstat(filepath.Join(i.dir, contextstore.StateFile))
 	if err != nil {
 		return i.rawState != nil
 	}
-	return i.rawState == nil || !os.SameFile(now, i.rawState) || now.ModTime() != i.rawState.ModTime()
+	return i.rawState == nil || !disk.SameFile(now, i.rawState) || now.ModTime() != i.rawState.ModTime()
 }

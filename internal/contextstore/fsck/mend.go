@@ -34,7 +34,7 @@ type ownLock struct {
 // else has just taken it.
 func (c *checker) repair(i *inspection) *inspection {
 	path := filepath.Join(i.dir, contextstore.LockFile)
-	st, missing := os.Lstat(path)
+	st, missing := disk.Lstat(path)
 	if missing == nil && !st.Mode().IsRegular() {
 		return i
 	}
@@ -72,7 +72,7 @@ func (c *checker) mendAll(i *inspection, own *ownLock) *inspection {
 				mended = append(mended, f)
 			}
 		}
-		if _, gone := os.Lstat(i.dir); gone != nil || len(mended) == n {
+		if _, gone := disk.Lstat(i.dir); gone != nil || len(mended) == n {
 			break
 		}
 	}
@@ -108,7 +108,7 @@ func (i *inspection) changeState(change func(*contextstore.State)) error {
 	if err != nil {
 		return err
 	}
-	if st, err := os.Lstat(path); err != nil || !os.SameFile(st, i.rawState) || st.ModTime() != i.rawState.ModTime() {
+	if st, err := disk.Lstat(path); err != nil || !disk.SameFile(st, i.rawState) || st.ModTime() != i.rawState.ModTime() {
 		return fmt.Errorf("%s: %w", contextstore.StateFile, errChanged)
 	}
 	s := i.state
@@ -138,7 +138,7 @@ func (i *inspection) putState(s contextstore.State, old []byte) error {
 		return err
 	}
 	i.state = s
-	i.rawState, err = os.Lstat(path)
+	i.rawState, err = disk.Lstat(path)
 	return err
 }
 
@@ -151,7 +151,7 @@ func (i *inspection) rebuildState() error {
 	}
 	defer unlock()
 	path := filepath.Join(i.dir, contextstore.StateFile)
-	st, err := os.Lstat(path)
+	st, err := disk.Lstat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
@@ -159,7 +159,7 @@ func (i *inspection) rebuildState() error {
 	case !st.Mode().IsRegular():
 		return i.stateErr
 	default:
-		old, err := os.Open(path)
+		old, err := disk.OpenPlain(path)
 		if err != nil {
 			return err
 		}
@@ -221,7 +221,7 @@ func (i *inspection) finishTransition() error {
 	want := contextstore.DirOf(i.state.TaskStatus)
 	to := filepath.Join(i.c.base, want, i.uuid)
 	if i.dir != to {
-		if _, err := os.Lstat(to); err == nil {
+		if _, err := disk.Lstat(to); err == nil {
 			return fmt.Errorf("%s is there already", to)
 		}
 		if err := i.c.fs.Rename(i.dir, to); err != nil {

@@ -23,7 +23,7 @@ const (
 
 // sessions checks the conversations beside the contexts.
 func (c *checker) sessions() error {
-	st, err := os.Lstat(contextstore.SessionsDir(c.base))
+	st, err := disk.Lstat(contextstore.SessionsDir(c.base))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (c *checker) session(dir string) {
 			release()
 		}
 	}
-	if _, gone := os.Lstat(dir); gone != nil || c.ctx.Err() != nil {
+	if _, gone := disk.Lstat(dir); gone != nil || c.ctx.Err() != nil {
 		return
 	}
 	for _, f := range i.found {
@@ -97,14 +97,14 @@ func (c *checker) inspectSession(dir string) *inspection {
 	}
 	i.scan(sessionMessages, i.saidJudge())
 	logs := []string{sessionEvents}
-	legs, err := os.ReadDir(filepath.Join(dir, sessionLegs))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		i.find(sessionLegs, spot{}, "unreadable", err)
-	}
-	for _, e := range legs {
+	err := disk.Entries(filepath.Join(dir, sessionLegs), func(e os.DirEntry) error {
 		if strings.HasSuffix(e.Name(), ".jsonl") {
 			logs = append(logs, filepath.Join(sessionLegs, e.Name()))
 		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		i.find(sessionLegs, spot{}, "unreadable", err)
 	}
 	for _, name := range logs {
 		i.scan(name, judge{lost: func(int64) {}, note: func(spot) {}, end: func() {}, decode: func(b []byte) (int64, error) { return 0, jsonl.Check(b) }})

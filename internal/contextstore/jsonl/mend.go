@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"toritsugi/internal/disk"
@@ -45,7 +44,7 @@ func RepairEnd(fs *disk.FS, path string, f *disk.File, good int64) error {
 // a line that cannot be read here may still tell a person something. A file that
 // is no plain one is refused.
 func SetAside(fs *disk.FS, path string, r io.Reader) error {
-	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+	if st, err := disk.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return fmt.Errorf("%s is no plain file", path)
 	}
 	f, err := fs.OpenAppend(path)

@@ -5,15 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -33,7 +32,7 @@ func (d *DB) CatchUp(ctx context.Context, progress func(runs int64)) error {
 	if _, err := d.file.Check(ctx); err != nil {
 		return err
 	}
-	st, err := os.Stat(filepath.Join(d.dir, contextstore.DirCompleted))
+	st, err := disk.Stat(filepath.Join(d.dir, contextstore.DirCompleted))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -42,7 +41,7 @@ func (d *DB) CatchUp(ctx context.Context, progress func(runs int64)) error {
 	}
 	now := strconv.FormatInt(st.ModTime().UnixNano(), 10)
 	known, err := d.meta(ctx, "seen")
-	if err != nil || known == now {
+	if err != nil || known == now && !st.ModTime().IsZero() {
 		return err
 	}
 	same, err := d.same(ctx)
@@ -78,25 +77,15 @@ func (d *DB) meta(ctx context.Context, key string) (value string, err error) {
 // same reports whether as many runs are kept as there are: whoever adds or removes one says so, and
 // one at a time may be cut short at it.
 func (d *DB) same(ctx context.Context) (bool, error) {
-	f, err := os.Open(filepath.Join(d.dir, contextstore.DirCompleted))
+	there := int64(0)
+	err := disk.Entries(filepath.Join(d.dir, contextstore.DirCompleted), func(e fs.DirEntry) error {
+		if e.Name()[0] != '.' {
+			there++
+		}
+		return nil
+	})
 	if err != nil {
 		return false, err
-	}
-	defer func() { _ = f.Close() }() // only read from
-	there := int64(0)
-	for {
-		names, err := f.Readdirnames(1000)
-		for _, name := range names {
-			if name[0] != '.' {
-				there++
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return false, err
-		}
 	}
 	kept, err := d.count(ctx)
 	return kept == there, err
@@ -168,7 +157,7 @@ func (d *DB) prune(ctx context.Context, there int64) error {
 		after = uuids[len(uuids)-1]
 		err = d.change(ctx, func(tx *sql.Tx) error {
 			for _, uuid := range uuids {
-				if _, err := os.Lstat(filepath.Join(d.dir, contextstore.DirCompleted, uuid)); !errors.Is(err, fs.ErrNotExist) {
+				if _, err := disk.Lstat(filepath.Join(d.dir, contextstore.DirCompleted, uuid)); !errors.Is(err, fs.ErrNotExist) {
 					continue
 				}
 				if err := remove(ctx, tx, uuid); err != nil {
