@@ -430,7 +430,11 @@ func (s *system) settle() (err error) {
 
 // base is the base directory of the house.
 func (s *system) base() (string, error) {
-	return s.cfg.Base(s.opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) })
+	base, err := s.cfg.Base(s.opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) })
+	if err == nil {
+		err = OpenLedger(context.Background(), base, s.cfg)
+	}
+	return base, err
 }
 
 // open opens the store below the base directory.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
@@ -22,14 +23,18 @@ import (
 // command line said, where this one does not say otherwise.
 func (s *system) readJob() error {
 	base := s.opt.BaseDir
+	var cfg *config.Config
 	if base == "" {
-		cfg, err := s.env.config(s.opt.Config, "")
-		if err == nil {
+		var err error
+		if cfg, err = s.env.config(s.opt.Config, ""); err == nil {
 			base, err = cfg.Base("", func(left *i18n.Error) { s.env.Notice(left.Key, left.Args...) })
 		}
 		if err != nil {
 			return &ConfigError{err}
 		}
+	}
+	if err := OpenLedger(context.Background(), base, cfg); err != nil {
+		return &ConfigError{err}
 	}
 	who, err := LocalViewer(base, s.opt.Config, s.env.Getenv)
 	if err != nil {

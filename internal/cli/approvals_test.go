@@ -268,7 +268,7 @@ func TestRollbackAsks(t *testing.T) {
 				if got := p.git("diff", "--name-only", "main", branch); got != "b.txt" {
 					t.Errorf("%q", got)
 				}
-			} else if raw, _ := os.ReadFile(filepath.Join(p.repo, "a.txt")); string(raw) != "zero\n"+many+"one\n" {
+			} else if raw, _ := readFile(filepath.Join(p.repo, "a.txt")); string(raw) != "zero\n"+many+"one\n" {
 				t.Errorf("%q", raw)
 			}
 		})

@@ -37,7 +37,7 @@ func (h *house) tori(want int, args ...string) string {
 }
 
 func (h *house) comment() string {
-	b, _ := os.ReadFile(filepath.Join(h.dir, "issue.comments.md"))
+	b, _ := readFile(filepath.Join(h.dir, "issue.comments.md"))
 	return string(b)
 }
 
@@ -168,7 +168,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	says("LLM call #1")
 	late := h.start("tail", "--base-dir", h.base())
 	h.until("it has begun", func() bool {
-		b, _ := os.ReadFile(filepath.Join(h.base(), "audit.jsonl"))
+		b, _ := readFile(filepath.Join(h.base(), "audit.jsonl"))
 		return strings.Count(string(b), `"what":"tail"`) == 2
 	})
 	h.tori(0, "pause", id)
@@ -248,7 +248,7 @@ func TestACommentBesideAnIssueWhosePathLooksLikeAnAddress(t *testing.T) {
 	h := newHouse(t, server.URL, "")
 	issue := h.write("taro@example.com/issue.md", "# Look around\n\nThat is all.\n")
 	h.tori(0, append([]string{"run", "--repo", filepath.Join(h.dir, "repo"), "--issue", issue}, h.bare...)...)
-	b, err := os.ReadFile(filepath.Join(h.dir, "taro@example.com", "issue.comments.md"))
+	b, err := readFile(filepath.Join(h.dir, "taro@example.com", "issue.comments.md"))
 	if err != nil || !strings.Contains(string(b), "tori:"+h.only().Metadata.UUID) {
 		t.Errorf("commented %q: %v", b, err)
 	}

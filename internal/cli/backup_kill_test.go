@@ -30,7 +30,7 @@ func (h *house) listed(base string) (all []string) {
 	if _, err := os.Stat(base); os.IsNotExist(err) {
 		return nil
 	}
-	l, err := contextstore.List(h.t.Context(), base, contextstore.Viewer{Admin: true}, contextstore.Filter{})
+	l, err := list(h.t.Context(), base)
 	if err != nil {
 		h.t.Fatal(err)
 	}

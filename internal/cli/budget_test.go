@@ -3,7 +3,6 @@ package cli
 import (
 	"database/sql"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -96,7 +95,7 @@ func TestTheLastCallIsAHandover(t *testing.T) {
 	h.ends(exitFailed, `^failed: the budget is used up: 4 of 4 \(budget.max_turns\)`, h.again()...)
 	v := h.only()
 	summary := lastSummary(t, v).Summary
-	comments, err := os.ReadFile(filepath.Join(h.dir, "issue.comments.md"))
+	comments, err := readFile(filepath.Join(h.dir, "issue.comments.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +150,7 @@ func TestAHandoverWithoutAModel(t *testing.T) {
 			h.env = []string{"TORI_PLANNING_ENABLED=" + c.planned}
 			h.spends(server, c.budget)
 			h.ends(exitFailed, "^failed: the budget ", h.args...)
-			comments, err := os.ReadFile(filepath.Join(h.dir, "issue.comments.md"))
+			comments, err := readFile(filepath.Join(h.dir, "issue.comments.md"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +190,7 @@ func TestALimitOfTheDayPausesARun(t *testing.T) {
 	}
 	const reason = `^paused: the budget of the day is used up: 7 of 7 \(budget.user_day.max_turns\); the day ends at 20..-..-.. 00:00 UTC$`
 	h.ends(exitPaused, reason, other...)
-	views, err := contextstore.List(t.Context(), h.base(), contextstore.Viewer{Admin: true}, contextstore.Filter{})
+	views, err := list(t.Context(), h.base())
 	if err != nil || len(views.Views) != 2 {
 		t.Fatal(views, err)
 	}

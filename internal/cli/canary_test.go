@@ -71,7 +71,7 @@ func (a *aviary) files(dir string) {
 		if !d.Type().IsRegular() {
 			return nil
 		}
-		b, err := os.ReadFile(p)
+		b, err := readFile(p)
 		a.add(strings.TrimPrefix(p, dir), b)
 		return err
 	})
@@ -149,7 +149,7 @@ func (a *aviary) everything(h *house, env []string, server *llmtest.Server) {
 		}
 	}
 	a.files(h.base())
-	if b, err := os.ReadFile(filepath.Join(h.dir, "issue.comments.md")); err == nil {
+	if b, err := readFile(filepath.Join(h.dir, "issue.comments.md")); err == nil {
 		a.add("the comment", b)
 	}
 	cmd := exec.CommandContext(a.t.Context(), "git", "-C", filepath.Join(h.dir, "repo"), "log", "--all", "--format=%D%n%B%an%ae")

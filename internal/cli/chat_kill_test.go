@@ -169,7 +169,7 @@ func TestChatKilledInApplying(t *testing.T) {
 func (h *house) count(file, text string) int {
 	dirs, _ := filepath.Glob(filepath.Join(h.base(), "*", "*", file)) // it may be moving
 	for _, path := range dirs {
-		b, _ := os.ReadFile(path)
+		b, _ := readFile(path)
 		return bytes.Count(b, []byte(text))
 	}
 	return 0
@@ -207,7 +207,7 @@ func (h *house) goOn(want string) {
 // applied asserts that the change was made once, and said once.
 func (h *house) applied(deliver string, said bool) {
 	h.t.Helper()
-	readme, err := os.ReadFile(filepath.Join(h.dir, "repo", "README.md"))
+	readme, err := readFile(filepath.Join(h.dir, "repo", "README.md"))
 	if err != nil {
 		h.t.Fatal(err)
 	}

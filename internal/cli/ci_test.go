@@ -29,7 +29,7 @@ type ciStep struct {
 func readStep(t *testing.T, source string) (s ciStep) {
 	t.Helper()
 	read := func(name string, v any, document int) {
-		raw, err := os.ReadFile(filepath.Join("..", "..", name))
+		raw, err := readFile(filepath.Join("..", "..", name))
 		if err == nil {
 			err = yaml.Unmarshal([]byte(strings.Split(string(raw), "\n---\n")[document]), v)
 		}

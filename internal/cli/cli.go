@@ -181,7 +181,7 @@ func (c *console) main(args []string) int {
 	c.out, c.err = onDisplay(c.out), onDisplay(c.err)
 	v, err := c.parse(args)
 	if err == nil && v != nil {
-		err = v.Run(c)
+		err = errors.Join(v.Run(c), app.CloseLedgers())
 	}
 	var exit *exitError
 	switch {

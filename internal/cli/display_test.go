@@ -185,7 +185,7 @@ func poisoned(t *testing.T, keeps func(string) bool) *house {
 		if err != nil || d.IsDir() || !strings.Contains(d.Name(), ".json") {
 			return err
 		}
-		b, err := os.ReadFile(path)
+		b, err := readFile(path)
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func TestWhatIsSaidWhileAFolderRunWorks(t *testing.T) {
 	if got := text(3); strings.Contains(got, "WISH") || strings.Contains(got, "OUR WORDS") || !strings.Contains(got, "\n3 comments that the earlier run was told") {
 		t.Errorf("the third run was told:\n%s", got)
 	}
-	b, err := os.ReadFile(h.config)
+	b, err := readFile(h.config)
 	if err != nil {
 		t.Fatal(err)
 	}

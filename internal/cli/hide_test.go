@@ -81,7 +81,7 @@ func TestRunIsHidden(t *testing.T) {
 	if got := server.Requests()[0].Header.Get("Authorization"); got != "Bearer "+secret {
 		t.Errorf("the model was called with %q", got)
 	}
-	if env, err := os.ReadFile(given); err != nil || !strings.Contains(string(env), "HOME="+h.dir) || strings.Contains(string(env), secret) {
+	if env, err := readFile(given); err != nil || !strings.Contains(string(env), "HOME="+h.dir) || strings.Contains(string(env), secret) {
 		t.Errorf("%v: what it started was given\n%s", err, env)
 	}
 }
@@ -95,7 +95,7 @@ func TestEveryVerbIsHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range files {
-		b, err := os.ReadFile(name)
+		b, err := readFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ func TestRunWithImages(t *testing.T) {
 	if err != nil || len(m.Images) != 6 || m.Images[0].Source != files[0] || m.Images[1].Dropped != "read_failed" || m.Images[4].Dropped != "outside_directory" {
 		t.Errorf("%+v, %v", m.Images, err)
 	}
-	if b, err := os.ReadFile(filepath.Join(v.Dir, m.Images[0].Path)); err != nil || string(b) != png+"one" {
+	if b, err := readFile(filepath.Join(v.Dir, m.Images[0].Path)); err != nil || string(b) != png+"one" {
 		t.Errorf("%q, %v", b, err)
 	}
 	if code := h.start("check", "--base-dir", h.base()).code(); code != 0 {

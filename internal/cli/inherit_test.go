@@ -21,7 +21,7 @@ import (
 // runs are all runs of a base directory, oldest first.
 func runs(t *testing.T, base string) []contextstore.View {
 	t.Helper()
-	l, err := contextstore.List(t.Context(), base, contextstore.Viewer{Admin: true}, contextstore.Filter{})
+	l, err := list(t.Context(), base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestASecondRunOfAnIssue(t *testing.T) {
 	}
 	var facts, grants []byte
 	for name, to := range map[string]*[]byte{"effects.jsonl": &facts, "approvals.jsonl": &grants} {
-		b, err := os.ReadFile(filepath.Join(all[1].Dir, name))
+		b, err := readFile(filepath.Join(all[1].Dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -408,12 +408,12 @@ func TestKilledWithAPast(t *testing.T) {
 	if msgs := first(t, v, 4); msgs[1].Role != llm.RoleAssistant || msgs[2].Role != llm.RoleUser || msgs[3].Content != "LAST WORDS." {
 		t.Errorf("%+v", msgs)
 	}
-	comments, err := os.ReadFile(filepath.Join(h.dir, "issue.comments.md"))
+	comments, err := readFile(filepath.Join(h.dir, "issue.comments.md"))
 	if err != nil || strings.Count(string(comments), "From: #"+all[0].Metadata.UUID[:8]) != 1 { // told by the later owner, too
 		t.Errorf("%s %v", comments, err)
 	}
 	var in memory.Inherited
-	raw, err := os.ReadFile(filepath.Join(v.Dir, "inherited.json"))
+	raw, err := readFile(filepath.Join(v.Dir, "inherited.json"))
 	if err != nil || json.Unmarshal(raw, &in) != nil || in.UUID != all[0].Metadata.UUID || in.Tokens == 0 {
 		t.Errorf("%s %v", raw, err)
 	}
@@ -437,7 +437,7 @@ func TestKilledAtTheFinalSummary(t *testing.T) {
 	p := h.start(h.args...)
 	<-asked
 	v := h.only()
-	comments, err := os.ReadFile(filepath.Join(h.dir, "issue.comments.md"))
+	comments, err := readFile(filepath.Join(h.dir, "issue.comments.md"))
 	if err != nil || v.Status() != task.Completed || !strings.Contains(string(comments), v.Metadata.UUID[:8]) || !strings.Contains(branches(t, h), "tori/") {
 		t.Errorf("not delivered before: %s %v", comments, err)
 	}
@@ -453,7 +453,7 @@ func TestKilledAtTheFinalSummary(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	h.tori(exitUsage, again...)
-	raw, err := os.ReadFile(filepath.Join(h.only().Dir, "summaries.jsonl"))
+	raw, err := readFile(filepath.Join(h.only().Dir, "summaries.jsonl"))
 	if err != nil || strings.Count(string(raw), `"final":true`) != 2 || strings.Count(string(raw), `"extractive":true`) != 1 || len(server.Finals()) != 2 {
 		t.Errorf("%d asked: %s %v", len(server.Finals()), raw, err)
 	}

@@ -98,7 +98,7 @@ func (p *process) code() int {
 // only returns the one context of the base directory.
 func (h *house) only() contextstore.View {
 	h.t.Helper()
-	l, err := contextstore.List(h.t.Context(), h.base(), contextstore.Viewer{Admin: true}, contextstore.Filter{})
+	l, err := list(h.t.Context(), h.base())
 	if err != nil || len(l.Views) != 1 {
 		h.t.Fatalf("%d contexts, %v", len(l.Views), err)
 	}
@@ -107,7 +107,7 @@ func (h *house) only() contextstore.View {
 
 // stored returns the whole lines of messages.jsonl.
 func (h *house) stored() []byte {
-	b, err := os.ReadFile(filepath.Join(h.only().Dir, "messages.jsonl"))
+	b, err := readFile(filepath.Join(h.only().Dir, "messages.jsonl"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		h.t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestKilledAtTenRandomMoments(t *testing.T) {
 	if !bytes.HasPrefix(h.stored(), before) {
 		t.Error("messages that were on disk are gone")
 	}
-	decisions, err := os.ReadFile(filepath.Join(v.Dir, "window.jsonl"))
+	decisions, err := readFile(filepath.Join(v.Dir, "window.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestCtrlCPausesAndResumeGoesOn(t *testing.T) {
 			if code := p.code(); code != 0 {
 				t.Fatalf("exit code %d:\n%s", code, p.out.String())
 			}
-			if b, _ := os.ReadFile(filepath.Join(h.only().Dir, "messages.jsonl")); !bytes.Contains(b, []byte("outcome unknown")) {
+			if b, _ := readFile(filepath.Join(h.only().Dir, "messages.jsonl")); !bytes.Contains(b, []byte("outcome unknown")) {
 				t.Errorf("the interrupted call was not closed:\n%s", b)
 			}
 		})
@@ -299,7 +299,7 @@ func TestSecondCtrlCStops(t *testing.T) {
 	if v := h.only(); v.Status() != task.Stopped || filepath.Base(filepath.Dir(v.Dir)) != "completed" || v.State.CompletedAt.IsZero() {
 		t.Errorf("%s in %s", v.Status(), v.Dir)
 	}
-	if b, _ := os.ReadFile(filepath.Join(h.dir, "issue.comments.md")); !strings.Contains(string(b), "Stopped") {
+	if b, _ := readFile(filepath.Join(h.dir, "issue.comments.md")); !strings.Contains(string(b), "Stopped") {
 		t.Errorf("comment:\n%s", b)
 	}
 }
@@ -462,7 +462,7 @@ done`
 				return llmtest.Answer{Text: "Done."}
 			})
 			h := newHouse(t, model.URL, "")
-			settings, err := os.ReadFile(h.config)
+			settings, err := readFile(h.config)
 			if err != nil {
 				t.Fatal(err)
 			}

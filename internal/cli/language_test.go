@@ -164,13 +164,13 @@ func TestATextIsInOneLanguage(t *testing.T) {
 					t.Helper()
 					speaks(t, lang.reader, "tori show --plan", tori(0, append([]string{"show", h.only().Metadata.UUID, "--plan"}, rest...)...))
 					for _, file := range []string{"issue.comments.md", "issue.progress.md"} {
-						b, err := os.ReadFile(filepath.Join(h.dir, file))
+						b, err := readFile(filepath.Join(h.dir, file))
 						if err != nil {
 							t.Error(err)
 						}
 						speaks(t, lang.posted, file, string(b))
 					}
-					b, _ := os.ReadFile(filepath.Join(h.only().Dir, "summaries.jsonl")) // of a run that has ended
+					b, _ := readFile(filepath.Join(h.only().Dir, "summaries.jsonl")) // of a run that has ended
 					speaks(t, i18n.English, "the final summary", string(b))
 				}
 				speaks(t, lang.reader, "tori run", tori(l.exit, h.args...))
@@ -254,7 +254,7 @@ func TestTheSummaryOfAStoppedRunIsInOneLanguage(t *testing.T) {
 	h.await("workspaces/*/tree/began")
 	h.tori(0, "stop", h.only().Metadata.UUID)
 	p.code()
-	b, err := os.ReadFile(filepath.Join(h.only().Dir, "summaries.jsonl"))
+	b, err := readFile(filepath.Join(h.only().Dir, "summaries.jsonl"))
 	if err != nil || !strings.Contains(string(b), "Outcome: stopped. stopped on request of somebody") {
 		t.Errorf("%v: %s\n%s", err, b, p.out.String())
 	}

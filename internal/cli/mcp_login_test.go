@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -38,7 +37,7 @@ func TestLoginAtAServer(t *testing.T) {
 		return llmtest.Answer{Text: "Done."}
 	})
 	h := newHouse(t, model.URL, "")
-	conf, err := os.ReadFile(h.config)
+	conf, err := readFile(h.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +79,7 @@ func TestLoginAtAServer(t *testing.T) {
 		if err != nil || d.IsDir() || strings.Contains(path, "/mcp/logins/") {
 			return err
 		}
-		b, err := os.ReadFile(path)
+		b, err := readFile(path)
 		said.WriteString(path + ":\n" + string(b))
 		return err
 	})
@@ -102,7 +101,7 @@ func TestLoginAtAServer(t *testing.T) {
 	if out := verb(exitFailed, "logout", "remote"); !strings.Contains(out, "There is no login at remote") {
 		t.Error(out)
 	}
-	audit, err := os.ReadFile(filepath.Join(h.base(), "audit.jsonl"))
+	audit, err := readFile(filepath.Join(h.base(), "audit.jsonl"))
 	if err != nil || strings.Count(string(audit), "_server") != 2 {
 		t.Errorf("%v:\n%s", err, audit)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -177,11 +176,11 @@ func TestRecordOfAKilledRun(t *testing.T) {
 	}
 	h.ends(exitUsage, "first.jsonl", args(first)...)
 	h.ends(exitOK, "^completed: ", args(second)...)
-	begun, err := os.ReadFile(first)
+	begun, err := readFile(first)
 	if err != nil || bytes.Count(begun, []byte("\n")) != 2 {
 		t.Errorf("before the kill: %v\n%s", err, begun)
 	}
-	whole, err := os.ReadFile(second)
+	whole, err := readFile(second)
 	if err != nil || bytes.Count(whole, []byte("\n")) != 3 || !bytes.HasPrefix(whole, begun) || !bytes.Contains(whole, []byte(`"content":"Done."`)) {
 		t.Errorf("after it: %v\n%s", err, whole)
 	}

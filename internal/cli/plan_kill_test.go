@@ -62,7 +62,7 @@ func told(t *testing.T, v contextstore.View) (messages, lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(filepath.Join(v.Dir, "planning", v.Metadata.UUID+".jsonl"))
+	raw, err := readFile(filepath.Join(v.Dir, "planning", v.Metadata.UUID+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,7 +90,7 @@ func TestLessonsStandInTheFinalSummary(t *testing.T) {
 	all := ""
 	files, err := filepath.Glob(filepath.Join(w.dir, "base", "completed", "*", "summaries.jsonl"))
 	for _, f := range files {
-		raw, rerr := os.ReadFile(f)
+		raw, rerr := readFile(f)
 		all, err = all+string(raw), errors.Join(err, rerr)
 	}
 	if err != nil || !strings.Contains(all, lesson) {

@@ -103,7 +103,7 @@ func TestHistoryOfARunThatIsTakenUp(t *testing.T) {
 	file := filepath.Join(h.dir, "issue.progress.md")
 	read := func() string {
 		t.Helper()
-		b, err := os.ReadFile(file)
+		b, err := readFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,7 +16,7 @@ import (
 func (w *town) checksOf() string {
 	w.t.Helper()
 	all := runs(w.t, filepath.Join(w.dir, "base"))
-	b, err := os.ReadFile(filepath.Join(all[len(all)-1].Dir, "checks.jsonl"))
+	b, err := readFile(filepath.Join(all[len(all)-1].Dir, "checks.jsonl"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -29,7 +28,7 @@ func (w *town) checksOf() string {
 func TestRulesAndChecksOfTheBaseBranch(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, "")
-	text, err := os.ReadFile(w.config)
+	text, err := readFile(w.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +102,7 @@ func TestTheProjectStaysAsItWas(t *testing.T) {
 		return llmtest.Answer{Text: "Done."}
 	})
 	h := newHouse(t, server.URL, "")
-	text, err := os.ReadFile(h.config)
+	text, err := readFile(h.config)
 	if err != nil {
 		t.Fatal(err)
 	}

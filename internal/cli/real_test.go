@@ -51,8 +51,8 @@ func realRun(t *testing.T, address, model string) error {
 	out := p.out.String()
 	t.Logf("%s, exit code %d\n%s", model, code, out)
 	v := h.only()
-	calls, _ := os.ReadFile(filepath.Join(v.Dir, "tools.jsonl"))
-	plan, err := os.ReadFile(filepath.Join(v.Dir, "planning", v.Metadata.UUID+".jsonl"))
+	calls, _ := readFile(filepath.Join(v.Dir, "tools.jsonl"))
+	plan, err := readFile(filepath.Join(v.Dir, "planning", v.Metadata.UUID+".jsonl"))
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	last := lines[len(lines)-1]
 	switch {

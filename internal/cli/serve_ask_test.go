@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -108,7 +107,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	if !strings.Contains(ours[0], "❓ Which number") || !strings.Contains(ours[0], "hanako: Take 42.") {
 		t.Errorf("report %s", ours[0])
 	}
-	raw, err := os.ReadFile(filepath.Join(w.of(n).Dir, "messages.jsonl"))
+	raw, err := readFile(filepath.Join(w.of(n).Dir, "messages.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +201,7 @@ func TestAQuestionIsNotAnswered(t *testing.T) {
 		t.Fatalf("taken up before its time\n%s", log)
 	}
 	path := filepath.Join(w.of(n).Dir, "questions.jsonl")
-	raw, err := os.ReadFile(path)
+	raw, err := readFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -183,8 +182,8 @@ func TestKilledWhileItFollows(t *testing.T) {
 	killed.Store(true)
 	close(dead)
 	place := filepath.Join(w.runs()[0].Dir, "work.json")
-	raw, err := os.ReadFile(place)
-	checks, cerr := os.ReadFile(filepath.Join(w.runs()[0].Dir, "checks.jsonl"))
+	raw, err := readFile(place)
+	checks, cerr := readFile(filepath.Join(w.runs()[0].Dir, "checks.jsonl"))
 	work := regexp.MustCompile(`"commit":"([0-9a-f]{40})"`).FindAllSubmatch(checks, -1)
 	if err != nil || cerr != nil || len(work) == 0 || !strings.Contains(string(raw), theirs) || strings.Contains(string(raw), `"work"`) {
 		t.Fatalf("%s, %v, %v, %s\n%s", raw, err, cerr, checks, d.out)

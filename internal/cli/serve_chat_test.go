@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/approval"
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/task"
 )
 
@@ -32,7 +30,7 @@ func TestKilledOnTheWayToADraft(t *testing.T) {
 	led := rounds(t, 12, func(t *testing.T, i int) {
 		w := newTown(t, patient+"llm: {script: {file: SCRIPT}}\nrouting: {llm: {chat_provider: script, coder_provider: script, coder2_provider: script}}\n"+
 			"access: {people: {'terminal:"+app.LocalUser()+"': 'github:hanako'}}\nchat: {repositories: [{name: widgets, url: 'github:acme/widgets'}]}\n")
-		raw, err := os.ReadFile(w.config)
+		raw, err := readFile(w.config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +80,7 @@ func TestKilledOnTheWayToADraft(t *testing.T) {
 // proposal is the one proposal of a town, whose run stands as it should.
 func (w *town) proposal(want task.Status) approval.Job {
 	w.t.Helper()
-	l, err := contextstore.List(w.t.Context(), filepath.Join(w.dir, "base"), contextstore.Viewer{Admin: true}, contextstore.Filter{})
+	l, err := list(w.t.Context(), filepath.Join(w.dir, "base"))
 	if err != nil || len(l.Views) != 1 || l.Views[0].Status() != want {
 		w.t.Fatalf("%v, %+v", err, l.Views)
 	}

@@ -196,7 +196,7 @@ func TestPeopleAndTheDraft(t *testing.T) {
 
 // inherits reports whether the newest run of an item takes over from one that a model worked on.
 func (w *town) inherits(n int) bool {
-	raw, _ := os.ReadFile(filepath.Join(w.of(n).Dir, "inherited.json"))
+	raw, _ := readFile(filepath.Join(w.of(n).Dir, "inherited.json"))
 	return slices.ContainsFunc(w.runs(), func(v contextstore.View) bool {
 		return v.State.LLMCallCount > 0 && bytes.Contains(raw, []byte(`{"uuid":"`+v.Metadata.UUID+`"`))
 	})

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ func TestTheIssueIsChangedBeforeItIsSeen(t *testing.T) {
 				t.Parallel()
 				w := newTown(t, "")
 				if omit {
-					raw, _ := os.ReadFile(w.config)
+					raw, _ := readFile(w.config)
 					write(t, w.config, strings.Replace(string(raw), "write_spacing_ms: 0", "write_spacing_ms: 0, untrusted_comments: omit", 1))
 				}
 				if c.refused {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -37,7 +36,7 @@ func asked(t *testing.T, settings string) (w *town, n int) {
 // rarely has comments on what is worked on looked for once a day.
 func (w *town) rarely() {
 	w.t.Helper()
-	raw, err := os.ReadFile(w.config)
+	raw, err := readFile(w.config)
 	if err != nil {
 		w.t.Fatal(err)
 	}

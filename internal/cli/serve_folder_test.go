@@ -44,7 +44,7 @@ func (s *shelf) says(text string) {
 }
 
 func (s *shelf) read(name string) string {
-	b, err := os.ReadFile(filepath.Join(s.dir, "issues", name))
+	b, err := readFile(filepath.Join(s.dir, "issues", name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -101,7 +100,7 @@ func TestSaidWhileTheLastChecksRun(t *testing.T) {
 		t.Run(who, func(t *testing.T) {
 			t.Parallel()
 			w := newTown(t, "")
-			raw, _ := os.ReadFile(w.config)
+			raw, _ := readFile(w.config)
 			write(t, w.config, strings.Replace(string(raw), "checks: [sh check.sh]", "checks: ['grep -q 41 answer.txt || sleep 12']", 1))
 			write(t, filepath.Join(w.dir, "script.yaml"), mends+answer)
 			d := w.start()
@@ -184,7 +183,7 @@ func TestWhyItDoesNotBegin(t *testing.T) {
 	if _, ours := w.shown(n); strings.Contains(ours[0], "127.0.0.1") {
 		t.Errorf("%s", ours[0])
 	}
-	if lines, err := os.ReadFile(filepath.Join(w.runs()[0].Dir, "approvals.jsonl")); err != nil || strings.Count(string(lines), "\n") != 1 {
+	if lines, err := readFile(filepath.Join(w.runs()[0].Dir, "approvals.jsonl")); err != nil || strings.Count(string(lines), "\n") != 1 {
 		t.Errorf("%q, %v", lines, err)
 	}
 	w.hub.OnRequest(nil)

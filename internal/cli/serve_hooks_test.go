@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -116,7 +115,7 @@ func TestWebhooks(t *testing.T) {
 		t.Fatal(err, files)
 	}
 	for _, f := range files {
-		if raw, err := os.ReadFile(f); err != nil || bytes.Contains(raw, []byte("peculiar-word")) {
+		if raw, err := readFile(f); err != nil || bytes.Contains(raw, []byte("peculiar-word")) {
 			t.Errorf("%s has what was delivered, %v", f, err)
 		}
 	}

@@ -96,7 +96,7 @@ func (w *town) runs() []contextstore.View {
 	if _, err := os.Stat(filepath.Join(w.dir, "base")); errors.Is(err, os.ErrNotExist) {
 		return nil // nothing was begun yet
 	}
-	l, err := contextstore.List(w.t.Context(), filepath.Join(w.dir, "base"), contextstore.Viewer{Admin: true}, contextstore.Filter{})
+	l, err := list(w.t.Context(), filepath.Join(w.dir, "base"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

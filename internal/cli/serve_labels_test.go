@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -29,7 +28,7 @@ func TestTheLabelIsThereToAskWith(t *testing.T) {
 	if n := w.hub.Count("GET /repos/{owner}/{repo}/labels"); n != 0 {
 		t.Errorf("%d looks at the labels\n%s", n, log)
 	}
-	raw, _ := os.ReadFile(w.config)
+	raw, _ := readFile(w.config)
 	write(t, w.config, strings.Replace(string(raw), "write_spacing_ms: 0", "write_spacing_ms: 0, bot_label: ask tori", 1))
 	if log += w.once(); names(w.repo)[was+2] != "ask tori" {
 		t.Errorf("%q\n%s", names(w.repo), log)

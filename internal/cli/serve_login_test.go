@@ -3,7 +3,6 @@ package cli
 import (
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -49,7 +48,7 @@ func TestTheTokenIsReplacedWhileItWorks(t *testing.T) {
 			w, n := asked(t, "")
 			file, token := filepath.Join(w.dir, "token"), w.hub.Token("tori-bot")
 			if c.inFile {
-				raw, _ := os.ReadFile(w.config)
+				raw, _ := readFile(w.config)
 				write(t, w.config, strings.Replace(string(raw), "github: {", "github: {token_file: "+file+", ", 1))
 				write(t, file, token+"\n")
 			}

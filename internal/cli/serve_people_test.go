@@ -43,7 +43,7 @@ func TestWhoseWordsCount(t *testing.T) {
 			t.Parallel()
 			w := newTown(t, "")
 			if omit {
-				raw, _ := os.ReadFile(w.config)
+				raw, _ := readFile(w.config)
 				write(t, w.config, strings.Replace(string(raw), "write_spacing_ms: 0", "write_spacing_ms: 0, untrusted_comments: omit", 1))
 			}
 			w.hub.AddUser(githubtest.User{Login: "helper[bot]", ID: 104, Type: "Bot"})
@@ -225,7 +225,7 @@ func people(t *testing.T, settings string) (w *town, d *daemon, release func()) 
 
 // asks makes a model server the town's model.
 func (w *town) asks(model string) {
-	raw, _ := os.ReadFile(w.config)
+	raw, _ := readFile(w.config)
 	write(w.t, w.config, string(raw)+fmt.Sprintf("llm: {provider: openai, max_retries: 0, openai: {base_url: %q, model: m, api_key: key-for-a-test}}\n", model))
 	w.model = model
 }
@@ -587,7 +587,7 @@ func ptr[T any](v T) *T { return &v }
 func TestAskedTooOften(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, "")
-	raw, _ := os.ReadFile(w.config)
+	raw, _ := readFile(w.config)
 	write(t, w.config, strings.Replace(string(raw), "write_spacing_ms: 0", "write_spacing_ms: 0, max_runs_per_hour: 1", 1))
 	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
 	w.repo.Label(n, "coding agent", "hanako")

@@ -14,7 +14,7 @@ import (
 func TestARuleRefusesTheBranch(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, "")
-	raw, _ := os.ReadFile(w.config)
+	raw, _ := readFile(w.config)
 	write(t, w.config, strings.Replace(string(raw), "language: en", "language: ja", 1))
 	hooks := t.TempDir()
 	hook := filepath.Join(hooks, "pre-receive")

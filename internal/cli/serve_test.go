@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/forge/github/githubtest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
@@ -62,7 +64,11 @@ func newTown(t *testing.T, settings string) *town {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	err := os.WriteFile(path, []byte(text), 0o600)
+	if disk.At(path) != nil {
+		err = (&disk.FS{}).Replace(path, []byte(text), true)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -256,10 +262,9 @@ func TestAWholeLife(t *testing.T) {
 
 // conversations are the messages of all runs.
 func (w *town) conversations() string {
-	files, _ := filepath.Glob(filepath.Join(w.dir, "base", "*", "*", "messages.jsonl"))
 	var all strings.Builder
-	for _, f := range files {
-		b, _ := os.ReadFile(f)
+	for _, v := range w.runs() {
+		b, _ := readFile(filepath.Join(v.Dir, contextstore.Messages))
 		all.Write(b)
 	}
 	return all.String()
@@ -305,7 +310,7 @@ func TestTheIssueIsChangedWhileItWaits(t *testing.T) {
 			t.Parallel()
 			w := newTown(t, "")
 			if omit {
-				text, _ := os.ReadFile(w.config)
+				text, _ := readFile(w.config)
 				write(t, w.config, strings.Replace(string(text), "write_spacing_ms: 0}", "write_spacing_ms: 0, untrusted_comments: omit}", 1))
 			}
 			n := w.repo.OpenIssue("stranger", "The answer is wrong", "It says 41.")

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -78,7 +77,7 @@ func TestARunGoesByItsUser(t *testing.T) {
 			"api_key": keyOfHanako, "base_url": server.URL, "model": "gpt-of-hanako", "max_token": 40960, "organization": nil}},
 		"system_prompt": "絵文字😀は使わない。", "max_llm_process_num": 1000, "planning": map[string]any{"enabled": false}, "theme": "dark"}})
 	w.asks(server.URL)
-	raw, _ := os.ReadFile(w.config)
+	raw, _ := readFile(w.config)
 	write(t, w.config, string(raw)+"user_config_api: {enabled: true, url: '"+api.URL+"/'}\nlogging: {level: debug}\ntelemetry: {traces: {content: true}}\n")
 	w.env = append(w.env, "USER_CONFIG_API_KEY="+keyOfAPI)
 	own := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
@@ -146,7 +145,7 @@ func (w *town) holding(text string) (at []string) {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		b, err := os.ReadFile(path)
+		b, err := readFile(path)
 		if bytes.Contains(b, []byte(text)) {
 			at = append(at, path)
 		}
@@ -185,7 +184,7 @@ func TestSettingsOfUsersThatCannotBeHad(t *testing.T) {
 			})
 			api.answer.Store(&login)
 			w.asks(server.URL)
-			raw, _ := os.ReadFile(w.config)
+			raw, _ := readFile(w.config)
 			on := "defaults"
 			if wait {
 				on = "wait"

@@ -109,7 +109,7 @@ mcp_servers:
 			t.Errorf("%s: %q", name, results[name])
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(notes, "memory.jsonl")); err != nil || !strings.Contains(string(b), `"tori"`) {
+	if b, err := readFile(filepath.Join(notes, "memory.jsonl")); err != nil || !strings.Contains(string(b), `"tori"`) {
 		t.Errorf("%q, %v; %q", b, err, results)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +35,7 @@ func TestPauseEndsServersSilently(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t, sleeper(t).URL, "")
-			b, err := os.ReadFile(h.config)
+			b, err := readFile(h.config)
 			if err != nil {
 				t.Fatal(err)
 			}

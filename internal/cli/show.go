@@ -27,13 +27,16 @@ type place struct {
 // base is the base directory: the flag, else what the configuration says.
 func (p place) base(c *console) (string, error) {
 	if p.BaseDir != "" {
-		return p.BaseDir, nil
+		return p.BaseDir, usage(app.OpenLedger(context.Background(), p.BaseDir, nil))
 	}
 	cfg, err := c.load(p.Config)
 	if err != nil {
 		return "", usage(err)
 	}
 	base, err := cfg.Base("", func(left *i18n.Error) { c.complain(left) })
+	if err == nil {
+		err = app.OpenLedger(context.Background(), base, cfg)
+	}
 	return base, usage(err)
 }
 

@@ -94,7 +94,7 @@ func oneStep(r *llmtest.Request) llmtest.Answer {
 // tracedHouse is a house that sends traces there.
 func tracedHouse(t *testing.T, endpoint, more string, answer func(*llmtest.Request) llmtest.Answer) *house {
 	h := newHouse(t, llmtest.NewServer(t, answer).URL, "test -f README.md")
-	b, err := os.ReadFile(h.config)
+	b, err := readFile(h.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestATurnIsATrace(t *testing.T) {
 	t.Parallel()
 	got, at := collect(t)
 	h := chatHouse(t, "branch", func(*llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: "Something to keep."} })
-	settings, err := os.ReadFile(h.config)
+	settings, err := readFile(h.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestServeTracesAndLogs(t *testing.T) {
 			t.Errorf("%s is in trace %x", s.Name, s.TraceId)
 		}
 	}
-	b, err := os.ReadFile(file)
+	b, err := readFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

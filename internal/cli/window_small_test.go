@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -88,7 +87,7 @@ func TestALongIssueInASmallWindow(t *testing.T) {
 	for _, m := range server.Requests()[0].Messages {
 		shown += strings.Count(*m.Content, "設定を") * len("設定を読み込めない理由を表示する。\n")
 	}
-	comment, err := os.ReadFile(filepath.Join(h.dir, "issue.comments.md"))
+	comment, err := readFile(filepath.Join(h.dir, "issue.comments.md"))
 	if shown < 16_500 || shown > 17_500 || err != nil || !matches(out, `WARN .*The request is too long for the model's window: \d+ bytes of it were not shown`) ||
 		!matches(string(comment), `(?m)^⚠️ The request is too long for the model's window: \d+ bytes of it were not shown`) {
 		t.Errorf("%d bytes shown, %v\n%s\n%s", shown, err, out, comment)

@@ -273,7 +273,7 @@ func damagedWindow(t *testing.T, h *house, v contextstore.View, by map[int64]llm
 	whole := screenOf(t, place...)
 	whole.same(t, by[whole.Answer.Seq])
 	file := filepath.Join(dir, "messages.jsonl")
-	b, err := os.ReadFile(file)
+	b, err := readFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

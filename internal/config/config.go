@@ -85,6 +85,7 @@ type Config struct {
 type ContextStorage struct {
 	Enabled                bool      `yaml:"enabled" default:"true" env:"CONTEXT_STORAGE_ENABLED" doc:"Keep contexts in files."`
 	BaseDir                string    `yaml:"base_dir" default:"logs/contexts" check:"nonempty" doc:"Directory of the contexts; where nothing sets it and no configuration file is named or of the working directory, or that is a checkout, contexts in the user's state directory (~/.local/state/tori)."`
+	Backend                string    `yaml:"backend" default:"jsonl" check:"enum=jsonl|sqlite" doc:"Where contexts lie: jsonl, in files of a directory each; sqlite, in tables of ledger.db in base_dir."`
 	MaxMemoryMessages      int       `yaml:"max_memory_messages" default:"20" check:"min=1" warn:"10..30" env:"CONTEXT_STORAGE_MAX_MEMORY" doc:"How many of the latest messages are kept in memory."`
 	CompressionThreshold   float64   `yaml:"compression_threshold" default:"0.7" check:"gt=0,le=1" env:"COMPRESSION_THRESHOLD" doc:"Share of the model's context length at which older messages are summarised."`
 	MinMessagesToSummarize int       `yaml:"min_messages_to_summarize" default:"10" check:"min=1" doc:"How many messages must wait before a summary is worth its call."`

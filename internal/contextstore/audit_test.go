@@ -19,7 +19,7 @@ func asIs(s string) string { return s }
 // auditOf decodes every line of a base directory's audit.
 func auditOf(t *testing.T, base string) (all []AuditEntry) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(base, auditFile))
+	b, err := readFile(filepath.Join(base, auditFile))
 	must(t, err)
 	for l := range strings.SplitSeq(strings.TrimSuffix(string(b), "\n"), "\n") {
 		var e AuditEntry
@@ -38,7 +38,7 @@ func TestAuditIsRedactedAndDurable(t *testing.T) {
 	now := time.Date(2024, 1, 15, 10, 30, 0, 0, time.UTC)
 	hide := func(s string) string { return strings.ReplaceAll(s, "hunter2", "[X]") }
 	must(t, Audit(fs, base, now, hide, AuditEntry{Actor: "ken", Action: "read", UUID: "u", What: "messages", Detail: "hunter2"}))
-	b, err := os.ReadFile(filepath.Join(base, auditFile))
+	b, err := readFile(filepath.Join(base, auditFile))
 	if want := `{"timestamp":"2024-01-15T10:30:00.000000Z","actor":"ken","action":"read","uuid":"u","what":"messages","detail":"[X]"}` + "\n"; err != nil || string(b) != want {
 		t.Errorf("%s %v", b, err)
 	}
@@ -82,7 +82,7 @@ func TestAuditMendsATornEnd(t *testing.T) {
 			if got := auditOf(t, base); len(got) != c.n || got[0].Action != "read" || got[c.n-1].Action != "stop" {
 				t.Errorf("%+v", got)
 			}
-			if b, _ := os.ReadFile(filepath.Join(base, auditFile+".cut")); string(b) != c.kept {
+			if b, _ := readFile(filepath.Join(base, auditFile+".cut")); string(b) != c.kept {
 				t.Errorf("kept %d bytes, want %d", len(b), len(c.kept))
 			}
 		})

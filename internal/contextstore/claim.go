@@ -120,7 +120,7 @@ func (s *Store) holdAt(dir string) (*Context, error) {
 	}
 	tighten(dir)
 	c := &Context{store: s, dir: dir, lock: l}
-	if c.work, err = lockWork(filepath.Join(dir, workLock)); err != nil {
+	if c.work, err = lockWork(workPath(dir)); err != nil {
 		c.shut()
 		if errors.Is(err, filelock.ErrLocked) {
 			return nil, s.workHeld(dir)
@@ -137,6 +137,9 @@ const startWait = 250 * time.Millisecond
 // lockWork takes work.lock. It asks again for a moment: a process that gave the
 // context up may have been starting a child for another one.
 func lockWork(path string) (f *os.File, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), disk.DirMode); err != nil { // that of a context is there
+		return nil, err
+	}
 	for end := time.Now().Add(startWait); ; time.Sleep(5 * time.Millisecond) {
 		if f, err = filelock.Open(path, os.O_CREATE); !errors.Is(err, filelock.ErrLocked) || time.Now().After(end) {
 			return f, err
@@ -148,7 +151,7 @@ func lockWork(path string) (f *os.File, err error) {
 // a dead one.
 func (s *Store) workHeld(dir string) error {
 	uuid := filepath.Base(dir)
-	pids, err := holders(filepath.Join(dir, workLock))
+	pids, err := holders(workPath(dir))
 	st, serr := ReadState(dir)
 	if serr == nil && st.BootID == s.boot && (st.ProcessID == os.Getpid() || slices.Contains(pids, st.ProcessID)) {
 		return i18n.E("contextstore.busy", uuid, st.ProcessID, st.Hostname, ErrBusy)

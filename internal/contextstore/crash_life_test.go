@@ -112,7 +112,7 @@ func promised(base, uuid string) (promise, error) {
 	}
 	p.tools, p.window = p.state.Files[Tools].Bytes, p.state.Files[Window].Bytes
 	p.messages = p.state.Files[Messages].Bytes
-	if lines, rerr := os.ReadFile(filepath.Join(dir, Messages)); rerr == nil {
+	if lines, rerr := readFile(filepath.Join(dir, Messages)); rerr == nil {
 		at := int64(0)
 		for line := range bytes.Lines(lines) {
 			if at += int64(len(line)); !bytes.Contains(line, []byte(`"kind":`)) {
@@ -120,7 +120,7 @@ func promised(base, uuid string) (promise, error) {
 			}
 		}
 	}
-	if events, rerr := os.ReadFile(filepath.Join(dir, Window)); rerr == nil {
+	if events, rerr := readFile(filepath.Join(dir, Window)); rerr == nil {
 		at := int64(0)
 		for line := range bytes.Lines(events) {
 			if at += int64(len(line)); !bytes.Contains(line, []byte(`"type":"mask"`)) {

@@ -350,7 +350,7 @@ func readLogs(dir string) map[string][]byte {
 	for _, glob := range []string{"*.jsonl", "*.cut"} {
 		names, _ := filepath.Glob(filepath.Join(dir, glob))
 		for _, f := range names {
-			logs[filepath.Base(f)], _ = os.ReadFile(f)
+			logs[filepath.Base(f)], _ = readFile(f)
 		}
 	}
 	return logs
@@ -387,7 +387,7 @@ func emptyDatabases(t *testing.T) (map[string][]byte, error) {
 	dbs := map[string][]byte{}
 	names, gerr := filepath.Glob(filepath.Join(base, "*.db"))
 	for _, n := range names {
-		b, rerr := os.ReadFile(n)
+		b, rerr := readFile(n)
 		err = errors.Join(err, rerr)
 		dbs[filepath.Base(n)] = b
 	}

@@ -2,7 +2,6 @@ package contextstore
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,7 +48,7 @@ func TestEffectsAreNumberedRedactedAndSynced(t *testing.T) {
 	if !slices.Equal(got, []string{"", "comment", "push", "chat"}) {
 		t.Errorf("%q", got)
 	}
-	if raw, err := os.ReadFile(filepath.Join(c.Dir(), RequestLog)); err != nil || strings.Contains(string(raw), "hunter2") || !strings.Contains(string(raw), `"text":"b [SECRET]`) {
+	if raw, err := readFile(filepath.Join(c.Dir(), RequestLog)); err != nil || strings.Contains(string(raw), "hunter2") || !strings.Contains(string(raw), `"text":"b [SECRET]`) {
 		t.Errorf("%s %v", raw, err)
 	}
 	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed}))
@@ -80,7 +79,7 @@ func TestEffectsAfterACrash(t *testing.T) {
 	if all := effectLines(t, v); len(all) != 2 || all[1].Seq != 2 || all[1].Kind != "push" {
 		t.Errorf("%+v", all)
 	}
-	if kept, err := os.ReadFile(path + ".cut"); err != nil || string(kept) != `{"seq":2,"type":"req` {
+	if kept, err := readFile(path + ".cut"); err != nil || string(kept) != `{"seq":2,"type":"req` {
 		t.Errorf("%q %v", kept, err)
 	}
 	appendTo(t, path, "garbage\n{\"seq\":3}\n")

@@ -217,7 +217,7 @@ func TestFinalSummaryByAModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := os.ReadFile(filepath.Join(v.Dir, Summaries))
+		b, err := readFile(filepath.Join(v.Dir, Summaries))
 		if err != nil || bytes.Count(b, []byte("\n")) != 1+min(len(by), 1) || !bytes.HasSuffix(b, []byte(want+"\n")) || bytes.Contains(b, []byte("secret")) {
 			t.Errorf("%s %v", b, err)
 		}
@@ -263,7 +263,7 @@ func TestFinalSummaryKilled(t *testing.T) {
 		if v, err = s.View(id); err != nil {
 			t.Fatal(err)
 		}
-		b, err := os.ReadFile(filepath.Join(v.Dir, Summaries))
+		b, err := readFile(filepath.Join(v.Dir, Summaries))
 		f, ferr := v.LastFinal()
 		if err := errors.Join(err, ferr); err != nil || f.Summary != theirs || f.Extractive || bytes.Count(b, []byte(`"openai/m"`)) != 1 || bytes.Count(b, []byte("\n")) != 2 {
 			t.Errorf("call %d: %v\n%s", stop.At, err, b)

@@ -15,6 +15,7 @@ import (
 	"testing/fstest"
 
 	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 )
@@ -32,6 +33,7 @@ func healthy(t *testing.T, status task.Status) (base, dir string) {
 	for _, d := range StatusDirs {
 		tighten(filepath.Join(base, d))
 	}
+	placed(t, base)
 	return base, filepath.Join(base, tmpl.dir)
 }
 
@@ -91,7 +93,7 @@ func makeHealthy(t *testing.T, status task.Status) (files fstest.MapFS, dir stri
 			files[rel] = &fstest.MapFile{Mode: os.ModeDir | 0o700}
 			return nil
 		}
-		b, err := os.ReadFile(p)
+		b, err := readFile(p)
 		files[rel] = &fstest.MapFile{Data: b, Mode: 0o600}
 		return err
 	}))
@@ -101,37 +103,36 @@ func makeHealthy(t *testing.T, status task.Status) (files fstest.MapFS, dir stri
 // appendTo adds raw bytes to a file.
 func appendTo(t *testing.T, path, text string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f, err := (&disk.FS{}).OpenAppend(path)
+	must(t, err)
+	_, err = f.Append([]byte(text))
+	must(t, errors.Join(err, f.Close()))
 }
+
+// write makes a file of raw bytes.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, (&disk.FS{}).Replace(path, []byte(text), false))
+}
+
+// readFile is all that a file holds.
+func readFile(path string) ([]byte, error) { return disk.Read(path, disk.MaxWhole) }
 
 // edit replaces the first old in a file.
 func edit(t *testing.T, path, old, now string) {
 	t.Helper()
-	b, err := os.ReadFile(path)
+	b, err := readFile(path)
 	if err != nil || !strings.Contains(string(b), old) {
 		t.Fatalf("%s holds no %q: %v\n%s", path, old, err, b)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(b), old, now, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, strings.Replace(string(b), old, now, 1))
 }
 
 // lineOf returns the n-th line of a file, from 0, with its newline.
 func lineOf(t *testing.T, path string, n int) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b, err := readFile(path)
+	must(t, err)
 	return strings.SplitAfter(string(b), "\n")[n]
 }
 

@@ -28,7 +28,7 @@ func TestALineThatIsDamagedWithinAFile(t *testing.T) {
 				edit(t, filepath.Join(dir, StateFile), `"messages.jsonl":{"bytes":`, `"messages.jsonl":{"bytes":0,"seq":0},"x":{"bytes":`)
 			}
 			path := filepath.Join(dir, Messages)
-			b, err := os.ReadFile(path)
+			b, err := readFile(path)
 			must(t, err)
 			all := strings.SplitAfter(strings.TrimSuffix(string(b), "\n")+"\n", "\n")
 			all = all[:len(all)-1]
@@ -151,7 +151,7 @@ func TestNULsOfAWriteThatWasNotSynced(t *testing.T) {
 		s := open(t, Options{BaseDir: base})
 		c, _, err := s.Claim(t.Context(), filepath.Base(dir))
 		must(t, err)
-		if cut, err := os.ReadFile(path + ".cut"); err != nil || string(cut) != "\x00\x00\n"+second+"\n" {
+		if cut, err := readFile(path + ".cut"); err != nil || string(cut) != "\x00\x00\n"+second+"\n" {
 			t.Errorf("%s: %q, %v", name, cut, err)
 		}
 		must(t, c.Close())

@@ -74,7 +74,7 @@ func TestDatabasesThatCannotBeUsed(t *testing.T) {
 			return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600), execIn(path, `CREATE TABLE tasks (uuid TEXT PRIMARY KEY)`))
 		}, "tori reindex", database.ErrBroken},
 		"malformed": {func(path string) error {
-			b, err := os.ReadFile(path)
+			b, err := readFile(path)
 			for at := 100; at < len(b); at += 7 {
 				b[at] ^= 0x5a
 			}

@@ -133,8 +133,8 @@ func TestJournalEnds(t *testing.T) {
 			j, fixed, err := c.OpenJournal("x.jsonl")
 			must(t, err)
 			must(t, j.Close())
-			got, _ := os.ReadFile(path)
-			cut, _ := os.ReadFile(path + ".cut")
+			got, _ := readFile(path)
+			cut, _ := readFile(path + ".cut")
 			if string(got) != tc.good || string(cut) != tc.cut || (len(fixed) > 0) != (tc.good != tc.text) {
 				t.Errorf("%q, cut %q, told %q", got, cut, fixed)
 			}

@@ -293,7 +293,7 @@ func TestOwnersAnswersAreTheFiles(t *testing.T) {
 				checked(rt, err)
 				written = append(written, out...)
 			}
-			file, err := os.ReadFile(filepath.Join(c.Dir(), Messages))
+			file, err := readFile(filepath.Join(c.Dir(), Messages))
 			checked(rt, err)
 			all, _, _ := naive(file)
 			equal(rt, "what Append returned", all, written)

@@ -20,6 +20,15 @@ import (
 // server that outlived its owner keeps the next one out (PROTOCOL "Claim" 4).
 const workLock = "work.lock"
 
+// workPath is where the work.lock of a context lies: on this machine, whoever keeps the
+// context, since its children are here.
+func workPath(dir string) string {
+	if disk.At(dir) == nil {
+		return filepath.Join(dir, workLock)
+	}
+	return filepath.Join(filepath.Dir(filepath.Dir(dir)), "work", filepath.Base(dir), workLock)
+}
+
 // OrphansError says that the owner of a context is gone and processes that it
 // started are not. They work on the same files as the next owner would.
 type OrphansError struct {
@@ -48,7 +57,7 @@ func (s *Store) Orphans(uuid string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return holders(filepath.Join(dir, workLock))
+	return holders(workPath(dir))
 }
 
 // deathWait is how long killed processes may take to be gone.
@@ -110,7 +119,7 @@ func (s *Store) killOrphans(uuid string) ([]int, error) {
 		}
 		l.Release()
 	}()
-	path := filepath.Join(dir, workLock)
+	path := workPath(dir)
 	all, err := holders(path)
 	if err != nil {
 		return nil, err

@@ -73,6 +73,9 @@ func (s *Store) dependable() error {
 	}
 	for _, d := range StatusDirs {
 		path := filepath.Join(s.BaseDir, d)
+		if disk.At(path) != nil {
+			continue
+		}
 		st, err := s.StatFS(path)
 		if err != nil {
 			return i18n.E("contextstore.base_dir", path, err)

@@ -34,6 +34,7 @@ func open(t *testing.T, o Options) *Store {
 			}
 		}
 	}
+	placed(t, o.BaseDir)
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ func TestLifeOfATask(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(s.BaseDir, "completed", c.UUID())
-	raw, err := os.ReadFile(filepath.Join(dir, "messages.jsonl"))
+	raw, err := readFile(filepath.Join(dir, "messages.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestLifeOfATask(t *testing.T) {
 		t.Errorf("line %s", raw)
 	}
 	for _, f := range []string{"messages.jsonl", "tools.jsonl"} {
-		if b, _ := os.ReadFile(filepath.Join(dir, f)); strings.Contains(string(b), "hunter2") {
+		if b, _ := readFile(filepath.Join(dir, f)); strings.Contains(string(b), "hunter2") {
 			t.Errorf("%s holds the secret: %s", f, b)
 		}
 	}
@@ -209,7 +210,7 @@ func TestTornTailIsCutAndKept(t *testing.T) {
 			if d := cmp.Diff(want, all(t, c)); d != "" {
 				t.Error(d)
 			}
-			if b, _ := os.ReadFile(filepath.Join(c.dir, Messages+".cut")); string(b) != tail {
+			if b, _ := readFile(filepath.Join(c.dir, Messages+".cut")); string(b) != tail {
 				t.Errorf("kept %q", b)
 			}
 			m, err := c.Append(Message{Role: "user", Content: "next"})
@@ -448,7 +449,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	c := begin(t, s)
 	abandon(c)
 	p := filepath.Join(c.dir, MetadataFile)
-	b, _ := os.ReadFile(p)
+	b, _ := readFile(p)
 	if err := os.WriteFile(p, []byte(strings.Replace(string(b), `"format":1`, `"format":99`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}

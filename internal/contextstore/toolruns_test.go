@@ -31,7 +31,7 @@ func TestToolRuns(t *testing.T) {
 		}
 	}
 	p := filepath.Join(c.Dir(), Tools)
-	b, err := os.ReadFile(p)
+	b, err := readFile(p)
 	if err != nil || !utf8.Valid(b) {
 		t.Errorf("%q %v", b, err)
 	}

@@ -149,7 +149,9 @@ func (c *Context) leave(ctx context.Context) error {
 		files = append(files, requestFile)
 	} // else it came too late for this owner, who still has to do it: Pending
 	if c.state.TaskStatus.Final() {
-		files = append(files, workLock)
+		if err := c.removeWork(); err != nil {
+			return err
+		}
 	}
 	for _, name := range append(files, LockFile) {
 		if err := c.store.FS.Remove(filepath.Join(c.dir, name)); err != nil {
@@ -159,6 +161,16 @@ func (c *Context) leave(ctx context.Context) error {
 	err := c.putRow(ctx)
 	if c.state.TaskStatus.Final() {
 		c.store.textsChanged(c.meta.UUID)
+	}
+	return err
+}
+
+// removeWork removes the work.lock of a run that is over.
+func (c *Context) removeWork() error {
+	path := workPath(c.dir)
+	err := c.store.FS.Remove(path)
+	if dir := filepath.Dir(path); dir != c.dir {
+		err = errors.Join(err, c.store.FS.Remove(dir))
 	}
 	return err
 }

@@ -199,7 +199,7 @@ func TestRowsThatAPowerCutTakes(t *testing.T) {
 	durable := map[string][]byte{}
 	keep := func() {
 		for _, name := range []string{"tasks.db", "tasks.db-wal"} {
-			b, err := os.ReadFile(filepath.Join(base, name))
+			b, err := readFile(filepath.Join(base, name))
 			must(t, err)
 			durable[name] = b
 		}

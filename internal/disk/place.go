@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -21,8 +22,8 @@ type Plain interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// Place keeps files that are not the kernel's: a database does. Paths are absolute and
-// clean, and below the directory that the place is mounted at. What is missing is
+// Place keeps files that are not the kernel's: a database does. Paths lie below the directory
+// that the place is mounted at. What is missing is
 // fs.ErrNotExist. Its methods may be called from several goroutines.
 //
 // A lock on a file named OwnerLock is the ownership of its directory: while it is held
@@ -88,27 +89,42 @@ var (
 	ErrNotOwner = errors.New("the directory has another owner by now")
 )
 
-// mount is a place that is mounted. There is one at most in a process: a program works on one
-// base directory.
+// mount is a place that is mounted.
 type mount struct {
 	dir   string // with its slash
 	place Place
 }
 
-var mounted atomic.Pointer[mount]
+// mounts are few: a program works on one base directory, or moves one into another.
+var mounts atomic.Pointer[[]mount]
 
 // Mount has a place keep the paths below dir that it has, for all of this process, until
 // unmount is called: what names these paths need not know who keeps them.
 func Mount(dir string, p Place) (unmount func()) {
-	m := &mount{strings.TrimSuffix(dir, "/") + "/", p}
-	mounted.Store(m)
-	return func() { mounted.CompareAndSwap(m, nil) }
+	m := mount{strings.TrimSuffix(dir, "/") + "/", p}
+	change(func(all []mount) []mount { return append(all, m) })
+	return func() {
+		change(func(all []mount) []mount { return slices.DeleteFunc(all, func(o mount) bool { return o == m }) })
+	}
+}
+
+func change(f func([]mount) []mount) {
+	for {
+		old := mounts.Load()
+		var all []mount
+		if old != nil {
+			all = slices.Clone(*old)
+		}
+		if all = f(all); mounts.CompareAndSwap(old, &all) {
+			return
+		}
+	}
 }
 
 // At is the place that keeps a path, nil where the kernel does.
 func At(path string) Place {
-	m := mounted.Load()
-	if m == nil {
+	all := mounts.Load()
+	if all == nil || len(*all) == 0 {
 		return nil
 	}
 	if !filepath.IsAbs(path) {
@@ -118,10 +134,12 @@ func At(path string) Place {
 		}
 		path = abs
 	}
-	if !strings.HasPrefix(path, m.dir) || !m.place.Has(path) {
-		return nil
+	for _, m := range *all {
+		if strings.HasPrefix(path, m.dir) && m.place.Has(path) {
+			return m.place
+		}
 	}
-	return m.place
+	return nil
 }
 
 // Stat is os.Stat.

@@ -6,6 +6,18 @@ func ledgerTexts() map[string]text {
 			en: "the file system of %s is full: free some space there, or name another directory with --base-dir or context_storage.base_dir (%v)",
 			ja: "%s のファイルシステムに空きがありません。空きを作るか、--base-dir または context_storage.base_dir で別のディレクトリーを指定してください（%v）",
 		},
+		"ledger.in_database": {
+			"the contexts of %s lie in %s: set context_storage.backend to sqlite",
+			"%s のコンテキストは %s にあります。context_storage.backend を sqlite にしてください",
+		},
+		"ledger.in_files": {
+			"context_storage.backend is sqlite, and the contexts of %s lie in files: set it to jsonl, or name another context_storage.base_dir",
+			"context_storage.backend は sqlite ですが、%s のコンテキストはファイルにあります。jsonl にするか、別の context_storage.base_dir を指定してください",
+		},
+		"ledger.not_in_database": {
+			"%s does not work yet with context_storage.backend: sqlite",
+			"%s は context_storage.backend: sqlite ではまだ使えません",
+		},
 		"ledger.house_wait": {
 			"another process has %s for itself, to mend or restore it: wait until it has ended (%v)",
 			"別のプロセスが %s を修復または復元のため専有しています。終わるまで待ってください（%v）",

@@ -1,0 +1,206 @@
+package tables
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"toritsugi/internal/disk"
+)
+
+// lock is a lock that is held: a row with a token of the holder's, which is taken over once
+// it was not renewed for the time of a lease, or its process is known to be gone.
+type lock struct {
+	db    *DB
+	queue *queue
+	at    place  // where it lies now
+	name  string // of the file
+	token string
+	lost  bool // another has it by now
+}
+
+// self names this process: the start of the machine, its number, and when it began.
+var self = sync.OnceValue(func() string {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(boot)) + "/" + strconv.Itoa(os.Getpid()) + "/" + begun(os.Getpid())
+})
+
+// begun is when a process of this machine began, in its kernel's ticks, "" where there is
+// none (proc(5), "stat", the 22nd field).
+func begun(pid int) string {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(raw), ") ") // behind the name, which may hold anything
+	if fields := strings.Fields(rest); len(fields) > 19 && fields[0] != "Z" {
+		return fields[19]
+	}
+	return ""
+}
+
+// gone reports whether the process of a token was one of this machine and is there no more.
+func gone(token string) bool {
+	boot, rest, _ := strings.Cut(token, "/")
+	number, rest, _ := strings.Cut(rest, "/")
+	when, _, _ := strings.Cut(rest, "/")
+	ours, _, _ := strings.Cut(self(), "/")
+	pid, err := strconv.Atoi(number)
+	return err == nil && boot == ours && boot != "" && begun(pid) != when
+}
+
+// Lock implements disk.Place.
+func (d *DB) Lock(path string, create bool) (disk.Lock, error) {
+	p, err := d.at("lock", path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := d.current(p, false)
+	if err == nil && !r.found {
+		if err = fs.ErrNotExist; create {
+			r, err = d.make(p, r.context, 0, false)
+		}
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
+	}
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // never fails
+	l := &lock{db: d, at: p, name: filepath.Base(p.file), token: self() + "/" + hex.EncodeToString(random)}
+	dead, _, err := d.holder(r.context, p.file)
+	if err != nil {
+		return nil, err
+	}
+	err = d.commit([]stmt{{sql: `INSERT INTO locks (context, name, token, until_ms) SELECT id, ?, ?, {now} + ? FROM contexts WHERE id = ?
+		ON CONFLICT (context, name) DO UPDATE SET token = excluded.token, until_ms = excluded.until_ms WHERE locks.until_ms < {now} OR locks.token = ?`,
+		args: []any{p.file, l.token, d.Lease.Milliseconds(), r.context, dead}, must: mustFree}}, true,
+		func() (bool, error) {
+			_, token, err := d.holder(r.context, p.file)
+			return token == l.token, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	l.queue = d.queueOf(r.context)
+	if l.name == disk.OwnerLock {
+		l.queue.mu.Lock()
+		l.queue.owner = l
+		l.queue.mu.Unlock()
+	}
+	d.mu.Lock()
+	d.locks[l] = true
+	d.mu.Unlock()
+	return l, nil
+}
+
+// holder is the token that a lock is held with, "" where it is free; dead is that of a holder
+// that is known to be gone.
+func (d *DB) holder(context int64, name string) (dead, token string, err error) {
+	err = d.query(`SELECT token FROM locks WHERE context = ? AND name = ? AND until_ms >= {now}`, []any{context, name}, func(scan func(...any) error) error { return scan(&token) })
+	if token != "" && gone(token) {
+		return token, "", err
+	}
+	return "", token, err
+}
+
+// Locked implements disk.Place.
+func (d *DB) Locked(path string) bool {
+	p, err := d.at("lock", path)
+	if err != nil {
+		return false
+	}
+	r, err := d.look(p, false)
+	if err != nil {
+		return false
+	}
+	_, token, err := d.holder(r.context, p.file)
+	return err == nil && token != ""
+}
+
+// fence is the statement that lets nothing be written without the lock.
+func (l *lock) fence() stmt {
+	return stmt{sql: `SELECT 1 FROM locks WHERE context = ? AND name = ? AND token = ?`, args: []any{l.queue.context, l.file(), l.token}, must: mustOwn}
+}
+
+// file is the name of the file in its context.
+func (l *lock) file() string {
+	l.db.mu.Lock()
+	defer l.db.mu.Unlock()
+	return l.at.file
+}
+
+// Write implements disk.Lock.
+func (l *lock) Write(b []byte) error {
+	l.db.mu.Lock()
+	path := filepath.Join(l.db.Base, l.at.area, l.at.name, l.at.file)
+	l.db.mu.Unlock()
+	return l.db.Replace(path, b, false)
+}
+
+// Held implements disk.Lock.
+func (l *lock) Held(string) bool {
+	l.db.mu.Lock()
+	defer l.db.mu.Unlock()
+	return !l.lost
+}
+
+// lose notes that another has the lock.
+func (l *lock) lose() {
+	l.db.mu.Lock()
+	defer l.db.mu.Unlock()
+	l.lost = true
+}
+
+// Release implements disk.Lock.
+func (l *lock) Release() {
+	l.db.mu.Lock()
+	held := l.db.locks[l]
+	delete(l.db.locks, l)
+	l.db.mu.Unlock()
+	if !held {
+		return
+	}
+	_ = l.queue.flush() // what nobody waited for; a fault showed before, or shows at the next owner's
+	l.queue.mu.Lock()
+	if l.queue.owner == l {
+		l.queue.owner = nil
+	}
+	l.queue.mu.Unlock()
+	_ = l.queue.leave()
+	// Where the database cannot be reached the lease ends by itself.
+	_ = l.db.engine.run(l.db.ctx, []stmt{{sql: `DELETE FROM locks WHERE context = ? AND token = ?`, args: []any{l.queue.context, l.token}}}, false)
+}
+
+// renew keeps the leases of all locks that are held.
+func (d *DB) renew() {
+	t := time.NewTicker(d.Lease / 4)
+	defer t.Stop()
+	for {
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-t.C:
+		}
+		d.mu.Lock()
+		held := make([]*lock, 0, len(d.locks))
+		for l := range d.locks {
+			held = append(held, l)
+		}
+		d.mu.Unlock()
+		for _, l := range held {
+			err := d.engine.run(d.ctx, []stmt{{sql: `UPDATE locks SET until_ms = {now} + ? WHERE context = ? AND token = ?`,
+				args: []any{d.Lease.Milliseconds(), l.queue.context, l.token}, must: mustOwn}}, false)
+			if errors.Is(err, disk.ErrNotOwner) {
+				l.lose()
+			}
+		}
+	}
+}
