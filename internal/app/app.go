@@ -432,7 +432,7 @@ func (s *system) settle() (err error) {
 func (s *system) base() (string, error) {
 	base, err := s.cfg.Base(s.opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) })
 	if err == nil {
-		err = OpenLedger(context.Background(), base, s.cfg)
+		err = OpenLedger(context.Background(), base, s.cfg, false)
 	}
 	return base, err
 }
@@ -440,6 +440,9 @@ func (s *system) base() (string, error) {
 // open opens the store below the base directory.
 func (s *system) open(ctx context.Context) (err error) {
 	base, err := s.base()
+	if err == nil {
+		err = OpenLedger(ctx, base, s.cfg, true)
+	}
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (s *system) readJob() error {
 			return &ConfigError{err}
 		}
 	}
-	if err := OpenLedger(context.Background(), base, cfg); err != nil {
+	if err := OpenLedger(context.Background(), base, cfg, false); err != nil {
 		return &ConfigError{err}
 	}
 	who, err := LocalViewer(base, s.opt.Config, s.env.Getenv)

@@ -27,8 +27,9 @@ type opened struct {
 }
 
 // OpenLedger has the contexts of a base directory kept by whom cfg says
-// (context_storage.backend); without cfg by whom the directory itself tells.
-func OpenLedger(ctx context.Context, base string, cfg *config.Config) error {
+// (context_storage.backend); without cfg by whom the directory itself tells. With create,
+// what is missing for that is made.
+func OpenLedger(ctx context.Context, base string, cfg *config.Config, create bool) error {
 	base, err := filepath.Abs(base)
 	if err != nil {
 		return err
@@ -46,6 +47,8 @@ func OpenLedger(ctx context.Context, base string, cfg *config.Config) error {
 		return nil
 	case missing != nil && holdsContexts(base):
 		return i18n.E("ledger.in_files", base)
+	case missing != nil && !create:
+		return nil
 	}
 	ledgers.Lock()
 	defer ledgers.Unlock()

@@ -86,7 +86,7 @@ func (r *Repository) Make(ctx context.Context, s Source) (report Report, err err
 	if m.Base, err = filepath.Abs(s.Base); err != nil {
 		return report, err
 	}
-	if _, err := os.Stat(filepath.Join(m.Base, contextstore.DirCompleted)); err != nil {
+	if _, err := disk.Stat(filepath.Join(m.Base, contextstore.DirCompleted)); err != nil {
 		return report, i18n.E("contextstore.no_base", m.Base, err)
 	}
 	if d, ok := r.place.(*directory); ok {

@@ -56,7 +56,7 @@ func passing(name string) bool {
 // parts are the files of the directory of a run or conversation, in the order of their names,
 // with the history of a run's planning, which may lie elsewhere.
 func (m *maker) parts(dir string) (all []part, err error) {
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	err = disk.Walk(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() || passing(e.Name()) {
 			return err
 		}
@@ -102,6 +102,8 @@ func stamp(all []part) string {
 		var inode uint64
 		if st, ok := p.info.Sys().(*syscall.Stat_t); ok {
 			inode = st.Ino
+		} else if id, ok := p.info.Sys().(disk.FileID); ok {
+			inode = uint64(id.File) ^ uint64(id.Version) //nolint:gosec // a number like another
 		}
 		fmt.Fprintf(&b, "%q %d %d %d\n", p.name, p.info.Size(), p.info.ModTime().UnixNano(), inode)
 	}
@@ -153,7 +155,7 @@ func (m *maker) pack(ctx context.Context, path string, was unit) (unit, error) {
 	for range tries {
 		u, err := m.packOnce(ctx, path, abs, was)
 		if errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*putError)) {
-			if _, gone := os.Lstat(abs); !errors.Is(gone, fs.ErrNotExist) {
+			if _, gone := disk.Lstat(abs); !errors.Is(gone, fs.ErrNotExist) {
 				err = errChanged // a file of it went, as retention compresses them, and not the unit
 			}
 		}
@@ -171,7 +173,7 @@ func (m *maker) packOnce(ctx context.Context, path, abs string, was unit) (unit,
 			return m.parts(abs)
 		}
 		for _, file := range []string{abs, abs + "-wal"} {
-			info, err := os.Stat(file)
+			info, err := disk.Stat(file)
 			if err == nil && !info.Mode().IsRegular() {
 				err = &fs.PathError{Op: "read", Path: file, Err: disk.ErrNotPlain}
 			}

@@ -87,6 +87,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GIT_COMMITTER_EMAIL", "ken@example.com")
 			e.Setenv("LANG", "C.UTF-8")
 			e.Setenv("TORI_PLANNING_ENABLED", "false") // the scripts answer the plain loop
+			if b := os.Getenv(backend); b != "" {
+				e.Setenv(backend, b)
+			}
 			e.Setenv("GOCACHE", cache)
 			e.Setenv("USER", "ken")
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))

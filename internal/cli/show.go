@@ -27,7 +27,7 @@ type place struct {
 // base is the base directory: the flag, else what the configuration says.
 func (p place) base(c *console) (string, error) {
 	if p.BaseDir != "" {
-		return p.BaseDir, usage(app.OpenLedger(context.Background(), p.BaseDir, nil))
+		return p.BaseDir, usage(app.OpenLedger(context.Background(), p.BaseDir, nil, false))
 	}
 	cfg, err := c.load(p.Config)
 	if err != nil {
@@ -35,7 +35,7 @@ func (p place) base(c *console) (string, error) {
 	}
 	base, err := cfg.Base("", func(left *i18n.Error) { c.complain(left) })
 	if err == nil {
-		err = app.OpenLedger(context.Background(), base, cfg)
+		err = app.OpenLedger(context.Background(), base, cfg, false)
 	}
 	return base, usage(err)
 }

@@ -31,6 +31,9 @@ var (
 	rootFiles = []string{"audit.jsonl", "audit.jsonl.cut", "auto_approve.jsonl", "auto_approve.jsonl.cut"}
 )
 
+// analyses begins the names of a database beside the conversations, and of what SQLite has beside that.
+const analyses = "analyses.db"
+
 // DB is a disk.Place.
 type DB struct {
 	Options
@@ -104,7 +107,7 @@ func (d *DB) parse(path string) (p place, ok bool) {
 	for _, a := range areas {
 		if p.area == a {
 			p.name, p.file, _ = strings.Cut(rel, "/")
-			return p, true
+			return p, !strings.HasPrefix(p.name, analyses)
 		}
 	}
 	for _, f := range rootFiles {
