@@ -84,7 +84,7 @@ func TestOfTwoWhoWantToBeAloneOneGetsIt(t *testing.T) {
 	}()
 	for probe := (unix.Flock_t{}); probe.Type != unix.F_WRLCK; { // until a waits
 		probe = unix.Flock_t{Type: unix.F_WRLCK, Start: byteAlone, Len: 1}
-		if err := unix.FcntlFlock(b.f.Fd(), unix.F_OFD_GETLK, &probe); err != nil {
+		if err := unix.FcntlFlock(b.locks.(fileLocks).f.Fd(), unix.F_OFD_GETLK, &probe); err != nil {
 			t.Fatal(err)
 		}
 		runtime.Gosched()

@@ -68,7 +68,7 @@ func million(b *testing.B, rows int) *Index {
 	} else if p.Total == int64(rows) {
 		return i
 	}
-	release, err := i.file.Base.Exclusive(b.Context())
+	release, err := i.base.Exclusive(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
