@@ -52,14 +52,18 @@ func (c translating) PrepareContext(ctx context.Context, query string) (driver.S
 
 func (c translating) said(query string) string { return reword(c.otherwise.Replace(query), asked) }
 
-// CheckNamedValue makes of an argument what a column of PostgreSQL takes: no text has NUL, or what
-// is not UTF-8, in it.
+// CheckNamedValue makes of an argument what a column of PostgreSQL takes.
 func (c translating) CheckNamedValue(v *driver.NamedValue) (err error) {
 	v.Value, err = driver.DefaultParameterConverter.ConvertValue(v.Value)
 	if x, ok := v.Value.(string); ok {
-		v.Value = strings.ReplaceAll(strings.ToValidUTF8(x, "\ufffd"), "\x00", "\ufffd")
+		v.Value = Kept(x)
 	}
 	return err
+}
+
+// Kept is a text as PostgreSQL keeps it: NUL, and what is not UTF-8, is U+FFFD.
+func Kept(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "\ufffd")
 }
 
 // asked are the words of a query that PostgreSQL says otherwise; "" leaves the word out, and so
