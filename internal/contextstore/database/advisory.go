@@ -56,8 +56,11 @@ func (a *advisory) close() {
 	}
 }
 
+// errLost says that the connection was lost by which the place was had for itself.
+var errLost = errors.New("the connection was lost")
+
 // alive takes the shared lock again on a new connection where the server was restarted, or
-// was away. Whoever had the place for itself must not go on then.
+// was away. Whoever had the place for itself must not go on then: errLost.
 func (a *advisory) alive(ctx context.Context) error {
 	if time.Since(time.Unix(0, a.seen.Load())) < lookAgain {
 		return nil
@@ -93,7 +96,7 @@ func (a *advisory) connect(ctx context.Context) error {
 	}
 	a.seen.Store(time.Now().UnixNano())
 	if had.exclusive {
-		return fmt.Errorf("the connection that had %s for itself was lost", a.server.name)
+		return fmt.Errorf("have %s for itself: %w", a.server.name, errLost)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func reword(query string, words map[string]string) string {
 				end += 1 + wordEnd(query[end+1:])
 				phrase = query[:end]
 			}
-			if query[:size] == "INDEXED BY" && by == "" {
+			if query[:size] == "INDEXED BY" && by == "" && size < len(query) {
 				size += 1 + wordEnd(query[size+1:])
 			}
 			b.WriteString(by)

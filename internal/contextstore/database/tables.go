@@ -3,8 +3,10 @@ package database
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -153,10 +155,13 @@ func (t *Tables) Write(f func(h *Handles) error) error {
 // Check looks now and then whether the connection with the locks still lives. Tables are never
 // replaced while they are open.
 func (t *Tables) Check(ctx context.Context) (reopened bool, err error) {
-	if t.base != nil {
-		err = t.server.explain(t.base.locks.(*advisory).alive(ctx))
+	if t.base == nil {
+		return false, nil
 	}
-	return false, err
+	if err = t.base.locks.(*advisory).alive(ctx); errors.Is(err, errLost) {
+		t.base.alone.Store(false)
+	}
+	return false, t.server.explain(err)
 }
 
 // Compact does nothing: the server gives room back by itself (autovacuum).
@@ -182,21 +187,23 @@ func stateOf(err error) string {
 	return ""
 }
 
-// away reports whether an error of PostgreSQL may be gone a moment later: no connection, one that
-// was ended, too many of them, a server that starts, stops or became a replica, a statement that
-// waited too long or met another's locks.
+// away reports whether an error of PostgreSQL may be gone a moment later: the server cannot be
+// reached or became a replica, a statement waited too long or met another's locks.
 func away(err error) bool {
-	switch state := stateOf(err); {
-	case strings.HasPrefix(state, "08"), strings.HasPrefix(state, "57P"), strings.HasPrefix(state, "40"):
-		return true
-	case state == "53300", state == "25006", state == "55P03", state == "57014":
-		return true
-	case state != "":
-		return false
+	state := stateOf(err)
+	return unreached(err) || strings.HasPrefix(state, "40") || state == "25006" || state == "55P03" || state == "57014"
+}
+
+// unreached reports whether an error of PostgreSQL is that of a connection: there is none, it was
+// ended, there are too many, or the server starts or stops.
+func unreached(err error) bool {
+	if state := stateOf(err); state != "" {
+		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == "53300"
 	}
 	var connect *pgconn.ConnectError
-	var dial *net.OpError
-	return errors.As(err, &connect) || errors.As(err, &dial) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, pgconn.ErrReadOnlyConnection)
+	var network *net.OpError
+	return errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, pgconn.ErrReadOnlyConnection) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
 }
 
 // explain gives an error of the server the text that says what to do.
@@ -204,7 +211,6 @@ func (s *Server) explain(err error) error {
 	if e := (*i18n.Error)(nil); err == nil || errors.As(err, &e) {
 		return err
 	}
-	var connect *pgconn.ConnectError
 	switch state := stateOf(err); {
 	case state == "25006" || errors.Is(err, pgconn.ErrReadOnlyConnection):
 		if !s.readOnly {
@@ -217,7 +223,7 @@ func (s *Server) explain(err error) error {
 		return because(err, "postgres.rights", s.name, err)
 	case strings.HasPrefix(state, "28"), state == "3D000":
 		return because(err, "postgres.login", s.name, err)
-	case errors.As(err, &connect):
+	case unreached(err):
 		return because(errors.Join(ErrUnreachable, err), "postgres.unreachable", s.name, err)
 	}
 	return err
