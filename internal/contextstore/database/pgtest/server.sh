@@ -3,7 +3,13 @@
 set -eu
 export LC_ALL=C
 dir=$(mktemp -d "$2/tori-pg.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+pid=
+end() {
+    [ -z "$pid" ] || { kill -QUIT "$pid" 2>/dev/null && wait "$pid"; } || :
+    rm -rf "$dir"
+}
+trap end EXIT
+trap 'exit 1' HUP INT TERM PIPE
 # Texts compare by language there, so that what must not is noticed.
 bin=$1
 set -- -D "$dir/data" -U tori -A trust -E UTF8 --no-sync
@@ -39,5 +45,3 @@ while read -r order; do
     start) start ;;
     esac
 done
-kill -QUIT "$pid" 2>/dev/null || :
-wait "$pid" || :
