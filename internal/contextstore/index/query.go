@@ -92,6 +92,8 @@ func (f Filter) index() string {
 	return "idx_tasks_created_at"
 }
 
+const uuidBegins = `uuid LIKE ? ESCAPE '\'`
+
 // where returns the filter's condition.
 func (f Filter) where() *where {
 	w := &where{index: f.index()}
@@ -113,7 +115,7 @@ func (f Filter) where() *where {
 	}
 	if f.Text != "" {
 		like := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Text)
-		w.add(`(title LIKE ? ESCAPE '\' OR uuid LIKE ? ESCAPE '\')`, "%"+like+"%", like+"%")
+		w.add(`(title LIKE ? ESCAPE '\' OR `+uuidBegins+`)`, "%"+like+"%", like+"%")
 	}
 	return w
 }

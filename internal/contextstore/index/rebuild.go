@@ -79,6 +79,12 @@ func (i *Index) remake(ctx context.Context, fill func(add func(Row) error) error
 // any order, and a page that finds no room goes to the WAL each time it changes.
 const rebuildCache = `PRAGMA cache_size=-65536`
 
+// rowsAtOnce are added to PostgreSQL with one statement: asking takes longer than adding.
+const rowsAtOnce = 100
+
+// keepHighest gives rows the generations that were known where those are higher.
+const keepHighest = `UPDATE tasks SET generation=k.generation FROM known AS k WHERE k.uuid=tasks.uuid AND k.generation>tasks.generation`
+
 // keepKnown keeps the generations in a table known and empties the others.
 func keepKnown(ctx context.Context, tx *sql.Tx) error {
 	empty := []string{
@@ -105,12 +111,24 @@ func (i *Index) refill(ctx context.Context, tx *sql.Tx, fill func(add func(Row) 
 	if err := keepKnown(ctx, tx); err != nil {
 		return 0, err
 	}
-	rows, err = i.fill(ctx, tx, fill, conflict)
+	insert, err := tx.PrepareContext(ctx, addSQL)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, insert.Close()) }()
+	rows, err = i.fill(ctx, tx, fill, conflict, 1, func(all []Row) (left []Row, err error) {
+		result, err := insert.ExecContext(ctx, all[0].values()...)
+		if err != nil {
+			return nil, err
+		}
+		n, err := result.RowsAffected()
+		return all[n:], err
+	})
 	if err != nil {
 		return 0, err
 	}
 	// Summed up at the end, counters cost a fraction of what they do row by row.
-	return rows, execAll(ctx, tx, slices.Concat(countersSQL(false), triggers, indexes, []string{`DROP TABLE known`}))
+	return rows, execAll(ctx, tx, slices.Concat([]string{keepHighest}, countersSQL(false), triggers, indexes, []string{`DROP TABLE known`}))
 }
 
 // refillTables is refill in PostgreSQL, where the indexes stay: who reads sees the old rows until the
@@ -122,11 +140,26 @@ func (i *Index) refillTables(ctx context.Context, tx *sql.Tx, fill func(add func
 	if err := keepKnown(ctx, tx); err != nil {
 		return 0, err
 	}
-	rows, err = i.fill(ctx, tx, fill, conflict)
+	rows, err = i.fill(ctx, tx, fill, conflict, rowsAtOnce, func(all []Row) (left []Row, err error) {
+		var values []any
+		for _, r := range all {
+			values = append(values, r.values()...)
+		}
+		query := strings.Replace(addSQL, `(`+placeholders+`)`, `(`+strings.Repeat(placeholders+`),(`, len(all)-1)+placeholders+`)`, 1)
+		added, err := database.Read(ctx, tx, database.Text, query+` RETURNING uuid`, values...)
+		for _, r := range all {
+			if len(added) > 0 && added[0] == database.Kept(r.UUID) { // in the order of the values
+				added = added[1:]
+			} else {
+				left = append(left, r)
+			}
+		}
+		return left, err
+	})
 	if err != nil {
 		return 0, err
 	}
-	return rows, execAll(ctx, tx, append(countersSQL(true), `ALTER TABLE tasks ENABLE TRIGGER USER`, `DROP TABLE known`,
+	return rows, execAll(ctx, tx, append(append([]string{keepHighest}, countersSQL(true)...), `ALTER TABLE tasks ENABLE TRIGGER USER`, `DROP TABLE known`,
 		`ANALYZE tasks, task_days, task_months, task_repo_days, task_repo_months, task_sums, task_repos`))
 }
 
@@ -163,35 +196,32 @@ func execAll(ctx context.Context, tx *sql.Tx, queries []string) error {
 	return nil
 }
 
-// fill adds the rows.
-func (i *Index) fill(ctx context.Context, tx *sql.Tx, fill func(add func(Row) error) error, conflict func(string, Row)) (rows int64, err error) {
-	insert, err := tx.PrepareContext(ctx, addSQL)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, insert.Close()) }()
-	known, err := tx.PrepareContext(ctx, `SELECT generation FROM known WHERE uuid=?`)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, known.Close()) }()
-	err = fill(func(r Row) error {
-		var g int64
-		if err := known.QueryRowContext(ctx, r.UUID).Scan(&g); err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
+// fill adds the rows, so many at once; add returns those that could not be beside others.
+func (i *Index) fill(ctx context.Context, tx *sql.Tx, fill func(add func(Row) error) error, conflict func(string, Row), most int, add func([]Row) ([]Row, error)) (rows int64, err error) {
+	var all []Row
+	put := func() error {
+		if len(all) == 0 {
+			return nil
 		}
-		r.Generation = max(r.Generation, g)
-		result, err := insert.ExecContext(ctx, r.values()...)
-		if err != nil {
-			return err
+		left, err := add(all)
+		rows += int64(len(all) - len(left))
+		for _, r := range left {
+			if err == nil {
+				err = i.standing(ctx, tx, r, conflict)
+			}
 		}
-		n, err := result.RowsAffected()
-		if err == nil && n == 0 {
-			err = i.standing(ctx, tx, r, conflict)
-		}
-		rows += n
+		all = all[:0]
 		return err
+	}
+	err = fill(func(r Row) error {
+		if all = append(all, r); len(all) < most {
+			return nil
+		}
+		return put()
 	})
+	if err == nil {
+		err = put()
+	}
 	return rows, err
 }
 

@@ -35,7 +35,7 @@ func someTasks(t *testing.T, i *Index, n int) []Row {
 	return all
 }
 
-func driverRows(t *testing.T, db *sql.DB, q string) (out []string) {
+func driverRows(t testing.TB, db *sql.DB, q string) (out []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), q)
 	if err != nil {

@@ -42,8 +42,9 @@ const (
 
 // otherwise are texts of the queries with what PostgreSQL is told instead: see postgres.sql.
 var otherwise = []string{
-	rowTimed, `CASE WHEN seconds_of(started_at) IS NULL OR seconds_of(completed_at) IS NULL THEN 0 ELSE 1 END`,
-	rowMS, `coalesce((seconds_of(completed_at) - seconds_of(started_at)) * 1000 + millis_of(completed_at) - millis_of(started_at), 0)`,
+	rowTimed, `CASE WHEN took_ms IS NULL THEN 0 ELSE 1 END`,
+	rowMS, `coalesce(took_ms, 0)`,
+	uuidBegins, `uuid ~~ lower(?)`, // so that the key's index finds it
 }
 
 // rowValues are what a row counts, in the order of totalColumns.

@@ -24,7 +24,6 @@ start() {
     pid=$!
     for _ in $(seq 600); do
         if "$bin/pg_isready" -q -h "$dir" -U tori -d postgres; then
-            echo "$dir"
             return 0
         fi
         kill -0 "$pid" 2>/dev/null || break
@@ -35,6 +34,8 @@ start() {
 }
 
 start
+"$bin/psql" -qXh "$dir" -U tori -d postgres -c 'CREATE EXTENSION pg_trgm' >>"$dir/log" 2>&1 || :
+echo "$dir"
 while read -r order; do
     case $order in
     stop)
@@ -42,6 +43,9 @@ while read -r order; do
         wait "$pid" || :
         echo stopped
         ;;
-    start) start ;;
+    start)
+        start
+        echo started
+        ;;
     esac
 done
