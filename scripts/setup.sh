@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests use besides Go and git: bubblewrap, the sandbox;
-# sqlite3, the program people type queries into; ripgrep, to compare with; and node, for the public MCP
+# sqlite3, the program people type queries into; PostgreSQL; ripgrep, to compare with; and node, for the public MCP
 # servers that the tests talk to, the conformance suite of MCP and GitHub's description of its API. Says what to do where it may not
 # install; the tests then skip what needs them.
 set -eu
@@ -30,6 +30,7 @@ from_npm() {
 missing=
 command -v bwrap >/dev/null 2>&1 || missing=bubblewrap
 command -v sqlite3 >/dev/null 2>&1 || missing="$missing sqlite3"
+command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 command -v rg >/dev/null 2>&1 || missing="$missing ripgrep"
 command -v node >/dev/null 2>&1 || missing="$missing nodejs"
 command -v npm >/dev/null 2>&1 || missing="$missing npm"
@@ -40,8 +41,8 @@ if [ "$(id -u)" = 0 ]; then sudo=; else sudo="sudo -n"; fi
 if command -v apt-get >/dev/null 2>&1; then
     $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing && { from_npm; exit 0; }
 elif command -v dnf >/dev/null 2>&1; then
-    $sudo dnf install -qy $(echo "$missing" | sed 's/sqlite3/sqlite/') && { from_npm; exit 0; }
+    $sudo dnf install -qy $(echo "$missing" | sed 's/sqlite3/sqlite/; s/postgresql/postgresql-server/') && { from_npm; exit 0; }
 elif command -v pacman >/dev/null 2>&1; then
     $sudo pacman -S --noconfirm $(echo "$missing" | sed 's/sqlite3/sqlite/') && { from_npm; exit 0; }
 fi
-echo "setup: could not install: $missing; install them by hand to test the sandbox, the queries of tasks.db and MCP servers" >&2
+echo "setup: could not install: $missing; install them by hand to test the sandbox, the queries of tasks.db, the ledger in PostgreSQL and MCP servers" >&2

@@ -48,7 +48,7 @@ func (d *HouseDB) Alerts(ctx context.Context) (all []Alert, err error) {
 func (s *Store) PutAlert(ctx context.Context, a Alert) error {
 	return s.changeAlert(ctx, a, `INSERT INTO alerts (name, about, text, begun_at, told, ended_at) VALUES (?,?,?,?,?,?)
 		ON CONFLICT(name, about) DO UPDATE SET told=excluded.told, ended_at=excluded.ended_at`,
-		a.Name, a.About, s.Redact(a.Text), a.Begun.String(), a.Told, database.Null(a.Ended.String()))
+		a.Name, a.About, s.Redact(a.Text), a.Begun.String(), map[bool]int{true: 1}[a.Told], database.Null(a.Ended.String()))
 }
 
 // DropAlert forgets an alert whose end was told.
@@ -78,8 +78,9 @@ type GivenUp struct {
 func (s *Store) GivenUpSince(ctx context.Context, since time.Time) (all []GivenUp, err error) {
 	err = s.houseDB.use(ctx, func(h *database.Handles) error {
 		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (g GivenUp, err error) {
-			return g, rows.Scan(&g.Channel, &g.Events, &g.Last, new(int64)) // SQLite takes the id from the row of the maximum
-		}, `SELECT channel, count(*), id, max(seq) FROM inbox INDEXED BY idx_inbox_failed WHERE failed<>'' AND done_at>=? GROUP BY channel`, Time{Time: since.UTC()}.String())
+			return g, rows.Scan(&g.Channel, &g.Events, &g.Last)
+		}, `SELECT l.channel, g.events, l.id FROM (SELECT count(*) AS events, max(seq) AS seq FROM inbox INDEXED BY idx_inbox_failed WHERE failed<>'' AND done_at>=? GROUP BY channel) AS g
+			JOIN inbox AS l ON l.seq=g.seq ORDER BY l.channel`, Time{Time: since.UTC()}.String())
 		return err
 	})
 	if err != nil {

@@ -265,7 +265,7 @@ func (s *Store) inHouse(ctx context.Context, f func(tx *sql.Tx) error) error {
 	}
 	return s.houseDB.file.Write(func(h *database.Handles) error {
 		return database.Retry(ctx, func() error {
-			tx, err := h.W.BeginTx(ctx, nil) // immediate: see connect
+			tx, err := h.Begin(ctx)
 			if err != nil {
 				return err
 			}
@@ -299,8 +299,8 @@ func settleDay(ctx context.Context, tx *sql.Tx, r DayRun, taken Amount, day stri
 	}
 	if d := taken.since(known); d != (Amount{}) {
 		if _, err = tx.ExecContext(ctx, `INSERT INTO day_budgets (day, user, turns, tokens, cost_micro_usd, active_ms) VALUES (?,?,?,?,?,?)
-			ON CONFLICT(day, user) DO UPDATE SET turns=turns+excluded.turns, tokens=tokens+excluded.tokens,
-			cost_micro_usd=cost_micro_usd+excluded.cost_micro_usd, active_ms=active_ms+excluded.active_ms`,
+			ON CONFLICT(day, user) DO UPDATE SET turns=day_budgets.turns+excluded.turns, tokens=day_budgets.tokens+excluded.tokens,
+			cost_micro_usd=day_budgets.cost_micro_usd+excluded.cost_micro_usd, active_ms=day_budgets.active_ms+excluded.active_ms`,
 			was.day, was.user, d.Turns, d.Tokens, d.MicroUSD, d.MS); err != nil {
 			return was, err
 		}

@@ -89,20 +89,21 @@ func TestEffectsAfterACrash(t *testing.T) {
 }
 
 func TestEffectsOfARunThatNobodyWorksOn(t *testing.T) {
-	t.Parallel()
-	var s *Store
-	s = open(t, Options{Changed: func(_ context.Context, v View, _ task.Outcome) (string, []Effect, error) {
-		return "", nil, s.EffectsOf(v).Append(EffectRecord{Type: EffectRequest, Kind: "comment", Text: "stopped"})
-	}})
-	c := begin(t, s)
-	id := c.UUID()
-	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Paused}))
-	if _, err := s.Control(t.Context(), id, Stop, "ken"); err != nil {
-		t.Fatal(err)
-	}
-	v, err := Find(s.BaseDir, id, Viewer{Admin: true})
-	must(t, err)
-	if all := effectLines(t, v); len(all) != 1 || all[0].Text != "stopped" {
-		t.Errorf("%+v", all)
-	}
+	engines(t, func(t *testing.T) {
+		var s *Store
+		s = open(t, Options{Changed: func(_ context.Context, v View, _ task.Outcome) (string, []Effect, error) {
+			return "", nil, s.EffectsOf(v).Append(EffectRecord{Type: EffectRequest, Kind: "comment", Text: "stopped"})
+		}})
+		c := begin(t, s)
+		id := c.UUID()
+		must(t, c.Transition(t.Context(), task.Outcome{Status: task.Paused}))
+		if _, err := s.Control(t.Context(), id, Stop, "ken"); err != nil {
+			t.Fatal(err)
+		}
+		v, err := Find(s.BaseDir, id, Viewer{Admin: true})
+		must(t, err)
+		if all := effectLines(t, v); len(all) != 1 || all[0].Text != "stopped" {
+			t.Errorf("%+v", all)
+		}
+	})
 }

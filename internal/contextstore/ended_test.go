@@ -46,70 +46,71 @@ func ended(t *testing.T, s *Store, k task.Key, o task.Outcome) string {
 // The query of inherit §4.1, by the index and by the directories: the last
 // completed or stopped run of the very key, at or after a time.
 func TestLastEnded(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 3, 1, 12, 0, 0, 5000, time.UTC)
-	s := clocked(t, &now)
-	k := task.Key{Source: "github", Owner: "o", Repo: "r", Type: "issue", ID: "7"}
-	at := map[string]time.Time{}
-	end := func(k task.Key, o task.Status) string {
-		now = now.Add(time.Hour)
-		id := ended(t, s, k, task.Outcome{Status: o, Summary: "s"})
-		at[id] = now
-		return id
-	}
-	first := end(k, task.Completed)
-	stopped := end(k, task.Stopped)
-	end(k, task.Failed)
-	for _, f := range []func(*task.Key){
-		func(k *task.Key) { k.Source = "gitlab" }, func(k *task.Key) { k.Owner = "p" }, func(k *task.Key) { k.Repo = "s" },
-		func(k *task.Key) { k.Type = "pull_request" }, func(k *task.Key) { k.ID = "70" },
-	} {
-		other := k
-		f(&other)
-		end(other, task.Completed)
-	}
-	look := func(by string, find func(since time.Time) (View, bool, error)) {
-		t.Helper()
-		for _, tc := range []struct {
-			name  string
-			since time.Time
-			want  string
-		}{{"long ago", time.Time{}, stopped}, {"to the microsecond", at[stopped], stopped}, {"just expired", at[stopped].Add(time.Microsecond), ""}} {
-			v, ok, err := find(tc.since)
-			if err != nil || ok != (tc.want != "") || v.Metadata.UUID != tc.want {
-				t.Errorf("%s, %s: %q, %v, %v", by, tc.name, v.Metadata.UUID, ok, err)
+	engines(t, func(t *testing.T) {
+		now := time.Date(2026, 3, 1, 12, 0, 0, 5000, time.UTC)
+		s := clocked(t, &now)
+		k := task.Key{Source: "github", Owner: "o", Repo: "r", Type: "issue", ID: "7"}
+		at := map[string]time.Time{}
+		end := func(k task.Key, o task.Status) string {
+			now = now.Add(time.Hour)
+			id := ended(t, s, k, task.Outcome{Status: o, Summary: "s"})
+			at[id] = now
+			return id
+		}
+		first := end(k, task.Completed)
+		stopped := end(k, task.Stopped)
+		end(k, task.Failed)
+		for _, f := range []func(*task.Key){
+			func(k *task.Key) { k.Source = "gitlab" }, func(k *task.Key) { k.Owner = "p" }, func(k *task.Key) { k.Repo = "s" },
+			func(k *task.Key) { k.Type = "pull_request" }, func(k *task.Key) { k.ID = "70" },
+		} {
+			other := k
+			f(&other)
+			end(other, task.Completed)
+		}
+		look := func(by string, find func(since time.Time) (View, bool, error)) {
+			t.Helper()
+			for _, tc := range []struct {
+				name  string
+				since time.Time
+				want  string
+			}{{"long ago", time.Time{}, stopped}, {"to the microsecond", at[stopped], stopped}, {"just expired", at[stopped].Add(time.Microsecond), ""}} {
+				v, ok, err := find(tc.since)
+				if err != nil || ok != (tc.want != "") || v.Metadata.UUID != tc.want {
+					t.Errorf("%s, %s: %q, %v, %v", by, tc.name, v.Metadata.UUID, ok, err)
+				}
 			}
 		}
-	}
-	look("index", func(since time.Time) (View, bool, error) { return s.LastEnded(t.Context(), k, since) })
-	look("directories", func(since time.Time) (View, bool, error) {
-		all, err := s.scanEnded(k, since, 1)
-		if len(all) == 0 {
-			return View{}, false, err
+		look("index", func(since time.Time) (View, bool, error) { return s.LastEnded(t.Context(), k, since) })
+		look("directories", func(since time.Time) (View, bool, error) {
+			all, err := s.scanEnded(k, since, 1)
+			if len(all) == 0 {
+				return View{}, false, err
+			}
+			return all[0], true, err
+		})
+		both := func(by string, all []View, err error) {
+			t.Helper()
+			if err != nil || len(all) != 2 || all[0].Metadata.UUID != stopped || all[1].Metadata.UUID != first {
+				t.Errorf("%s: %d runs, %v", by, len(all), err)
+			}
 		}
-		return all[0], true, err
+		all, err := s.Ended(t.Context(), k, time.Time{}, 9)
+		both("index", all, err)
+		all, err = s.scanEnded(k, time.Time{}, 9)
+		both("directories", all, err)
+		if all, err := s.Ended(t.Context(), k, at[stopped], 9); err != nil || len(all) != 1 {
+			t.Errorf("expired: %d runs, %v", len(all), err)
+		}
+		if all, err := s.Ended(t.Context(), k, time.Time{}, 1); err != nil || len(all) != 1 || all[0].Metadata.UUID != stopped {
+			t.Errorf("one: %d runs, %v", len(all), err)
+		}
+		// An index that was deleted holds nothing; the directories tell.
+		for _, f := range []string{"tasks.db", "tasks.db-wal", "tasks.db-shm"} {
+			_ = os.Remove(filepath.Join(s.BaseDir, f))
+		}
+		look("new index", func(since time.Time) (View, bool, error) { return s.LastEnded(t.Context(), k, since) })
 	})
-	both := func(by string, all []View, err error) {
-		t.Helper()
-		if err != nil || len(all) != 2 || all[0].Metadata.UUID != stopped || all[1].Metadata.UUID != first {
-			t.Errorf("%s: %d runs, %v", by, len(all), err)
-		}
-	}
-	all, err := s.Ended(t.Context(), k, time.Time{}, 9)
-	both("index", all, err)
-	all, err = s.scanEnded(k, time.Time{}, 9)
-	both("directories", all, err)
-	if all, err := s.Ended(t.Context(), k, at[stopped], 9); err != nil || len(all) != 1 {
-		t.Errorf("expired: %d runs, %v", len(all), err)
-	}
-	if all, err := s.Ended(t.Context(), k, time.Time{}, 1); err != nil || len(all) != 1 || all[0].Metadata.UUID != stopped {
-		t.Errorf("one: %d runs, %v", len(all), err)
-	}
-	// An index that was deleted holds nothing; the directories tell.
-	for _, f := range []string{"tasks.db", "tasks.db-wal", "tasks.db-shm"} {
-		_ = os.Remove(filepath.Join(s.BaseDir, f))
-	}
-	look("new index", func(since time.Time) (View, bool, error) { return s.LastEnded(t.Context(), k, since) })
 }
 
 func TestLastEndedErrors(t *testing.T) {
@@ -136,46 +137,47 @@ func TestLastEndedErrors(t *testing.T) {
 }
 
 func TestLastFinal(t *testing.T) {
-	t.Parallel()
-	const final, other = `{"id":2,"start_seq":1,"end_seq":9,"summary":"all","final":true}` + "\n", `{"id":1,"start_seq":2,"end_seq":5,"summary":"part"}` + "\n"
-	for name, tc := range map[string]struct {
-		text, want string
-		damaged    bool
-	}{
-		"none":           {},
-		"alone":          {final, "all", false},
-		"after another":  {other + final, "all", false},
-		"before another": {final + other, "", false},
-		"no final one":   {other, "", false},
-		"torn":           {final[:30], "", true},
-		"torn end":       {final + other[:20], "", true},
-		"no newline":     {strings.TrimSuffix(final, "\n"), "", true},
-		"NULs":           {final + strings.Repeat("\x00", 50) + "\n", "", true},
-		"not JSON":       {final + "oops\n", "", true},
-		"no UTF-8":       {strings.Replace(final, "all", "a\xffl", 1), "a\ufffdl", false},
-		"too long":       {`{"id":1,"summary":"` + strings.Repeat("x", 2*maxFinal) + `","final":true}` + "\n", "", true},
-		"long before it": {`{"id":1,"summary":"` + strings.Repeat("x", 2*maxFinal) + `"}` + "\n" + final, "all", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			v := View{Dir: t.TempDir()}
-			if name != "none" {
-				if err := os.WriteFile(filepath.Join(v.Dir, Summaries), []byte(tc.text), 0o600); err != nil {
+	engines(t, func(t *testing.T) {
+		const final, other = `{"id":2,"start_seq":1,"end_seq":9,"summary":"all","final":true}` + "\n", `{"id":1,"start_seq":2,"end_seq":5,"summary":"part"}` + "\n"
+		for name, tc := range map[string]struct {
+			text, want string
+			damaged    bool
+		}{
+			"none":           {},
+			"alone":          {final, "all", false},
+			"after another":  {other + final, "all", false},
+			"before another": {final + other, "", false},
+			"no final one":   {other, "", false},
+			"torn":           {final[:30], "", true},
+			"torn end":       {final + other[:20], "", true},
+			"no newline":     {strings.TrimSuffix(final, "\n"), "", true},
+			"NULs":           {final + strings.Repeat("\x00", 50) + "\n", "", true},
+			"not JSON":       {final + "oops\n", "", true},
+			"no UTF-8":       {strings.Replace(final, "all", "a\xffl", 1), "a\ufffdl", false},
+			"too long":       {`{"id":1,"summary":"` + strings.Repeat("x", 2*maxFinal) + `","final":true}` + "\n", "", true},
+			"long before it": {`{"id":1,"summary":"` + strings.Repeat("x", 2*maxFinal) + `"}` + "\n" + final, "all", false},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				v := View{Dir: t.TempDir()}
+				if name != "none" {
+					if err := os.WriteFile(filepath.Join(v.Dir, Summaries), []byte(tc.text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got, err := v.LastFinal()
+				if errors.Is(err, ErrDamaged) != tc.damaged || (err != nil) != tc.damaged {
 					t.Fatal(err)
 				}
-			}
-			got, err := v.LastFinal()
-			if errors.Is(err, ErrDamaged) != tc.damaged || (err != nil) != tc.damaged {
-				t.Fatal(err)
-			}
-			if (got == nil) != (tc.want == "") || got != nil && got.Summary != tc.want {
-				t.Errorf("%+v, want %q", got, tc.want)
-			}
-		})
-	}
-	if _, err := (View{Dir: filepath.Join(t.TempDir(), "gone")}).LastFinal(); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no directory: %v", err)
-	}
+				if (got == nil) != (tc.want == "") || got != nil && got.Summary != tc.want {
+					t.Errorf("%+v, want %q", got, tc.want)
+				}
+			})
+		}
+		if _, err := (View{Dir: filepath.Join(t.TempDir(), "gone")}).LastFinal(); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("no directory: %v", err)
+		}
+	})
 }
 
 // A summary that a model wrote is written once, behind that of the transition, which

@@ -15,7 +15,7 @@ import (
 // HouseDB is house.db: what cannot be derived from the directories. It is never
 // deleted nor rebuilt, every write of it is synced, and its errors are errors of
 // whoever asked: only they and those of claims stop a task (PROTOCOL "Turn").
-type HouseDB struct{ file *database.File }
+type HouseDB struct{ file database.Database }
 
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -31,7 +31,7 @@ func houseSchema() database.Schema {
 	files, err := migrations.ReadDir("migrations") // in the order of their names
 	for _, f := range files {
 		script, rerr := migrations.ReadFile("migrations/" + f.Name())
-		s.Migrations, err = append(s.Migrations, string(script)), errors.Join(err, rerr)
+		s.Migrations, s.Postgres, err = append(s.Migrations, string(script)), append(s.Postgres, database.Translated(string(script))), errors.Join(err, rerr)
 	}
 	if err != nil {
 		panic(err) // of what is built in
@@ -39,29 +39,39 @@ func houseSchema() database.Schema {
 	return s
 }
 
-// OpenHouseDB opens the house.db of a base directory, or makes it: beside existing
-// contexts too, because a delivery looks for its own mark before it repeats anything.
+// OpenHouseDB opens the house.db of a base directory, or the tables of a server that base is in, or
+// makes it: beside existing contexts too, because a delivery looks for its own mark before it repeats
+// anything.
 func OpenHouseDB(ctx context.Context, dir string, base *database.Base) (*HouseDB, error) {
 	schema := houseSchema()
-	d := &HouseDB{&database.File{Schema: schema, Path: filepath.Join(dir, schema.File), Base: base, Statements: map[string]string{
+	d, err := base.Open(ctx, &database.File{Schema: schema, Path: filepath.Join(dir, schema.File), Base: base, Statements: map[string]string{
 		"ack":   `INSERT INTO outbox_acks (key, uuid, kind, acked_at, result) VALUES (?,?,?,?,?) ON CONFLICT(key) DO NOTHING`,
 		"acked": `SELECT key, result FROM outbox_acks WHERE uuid=?`,
-	}}}
-	if err := d.file.Open(ctx); err != nil {
+	}})
+	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", schema.File, err)
 	}
-	return d, nil
+	return &HouseDB{d}, nil
 }
 
 // ReadHouseDB opens the house.db of a base directory for reading only, also on a disk that cannot be
 // written. The error is one of os.ErrNotExist where there is none.
 func ReadHouseDB(ctx context.Context, dir string) (*HouseDB, error) {
 	schema := houseSchema()
-	d := &HouseDB{&database.File{Schema: schema, Path: filepath.Join(dir, schema.File)}}
-	if err := d.file.OpenToRead(ctx); err != nil {
+	d := &database.File{Schema: schema, Path: filepath.Join(dir, schema.File)}
+	if err := d.OpenToRead(ctx); err != nil {
 		return nil, fmt.Errorf("open %s for reading: %w", schema.File, err)
 	}
-	return d, nil
+	return &HouseDB{d}, nil
+}
+
+// ReadHouseServer opens the tables of house.db on a server for reading only.
+func ReadHouseServer(ctx context.Context, s *database.Server) (*HouseDB, error) {
+	d, err := s.OpenToRead(ctx, houseSchema())
+	if err != nil {
+		return nil, fmt.Errorf("open %s for reading: %w", HouseDBFile, err)
+	}
+	return &HouseDB{d}, nil
 }
 
 // VerifyHouseDB reports why the house.db of a base directory cannot be used: no run can

@@ -13,60 +13,62 @@ import (
 )
 
 func TestDeliveriesAreRecordedOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t, Options{})
-	push := Effect{Key: "run1/push", Kind: "push"}
-	for _, result := range []string{"abc123", "another"} {
-		if err := s.houseDB.ack(t.Context(), "run1", push, result, s.now()); err != nil {
+	engines(t, func(t *testing.T) {
+		s := open(t, Options{})
+		push := Effect{Key: "run1/push", Kind: "push"}
+		for _, result := range []string{"abc123", "another"} {
+			if err := s.houseDB.ack(t.Context(), "run1", push, result, s.now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.houseDB.ack(t.Context(), "run1", Effect{Key: "run1/label", Kind: "label"}, "", s.now()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := s.houseDB.ack(t.Context(), "run1", Effect{Key: "run1/label", Kind: "label"}, "", s.now()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.houseDB.ack(t.Context(), "run2", push, "x", s.now()); err == nil || !strings.Contains(err.Error(), "run1/push is already recorded for run run1, now run run2") {
-		t.Errorf("another run's key: %v", err)
-	}
-	got, err := open(t, Options{BaseDir: s.BaseDir}).houseDB.acked(t.Context(), "run1")
-	if d := cmp.Diff(map[string]string{"run1/push": "abc123", "run1/label": ""}, got); d != "" || err != nil {
-		t.Error(d, err)
-	}
-	if got, err := s.houseDB.acked(t.Context(), "run2"); err != nil || len(got) != 0 {
-		t.Error(got, err)
-	}
+		if err := s.houseDB.ack(t.Context(), "run2", push, "x", s.now()); err == nil || !strings.Contains(err.Error(), "run1/push is already recorded for run run1, now run run2") {
+			t.Errorf("another run's key: %v", err)
+		}
+		got, err := open(t, Options{BaseDir: s.BaseDir}).houseDB.acked(t.Context(), "run1")
+		if d := cmp.Diff(map[string]string{"run1/push": "abc123", "run1/label": ""}, got); d != "" || err != nil {
+			t.Error(d, err)
+		}
+		if got, err := s.houseDB.acked(t.Context(), "run2"); err != nil || len(got) != 0 {
+			t.Error(got, err)
+		}
+	})
 }
 
 func TestWhatIsDeliveredIsNoLongerPending(t *testing.T) {
-	t.Parallel()
-	s := open(t, Options{})
-	c := begin(t, s)
-	st := c.State()
-	st.TaskStatus, st.Outbox = task.Completed, []Effect{{Key: "a", Kind: "push"}, {Key: "b", Kind: "label"}}
-	pending := func() (n int64, uuids []string) {
-		if err := s.putRow(t.Context(), c.Metadata(), st); err != nil {
-			t.Fatal(err)
+	engines(t, func(t *testing.T) {
+		s := open(t, Options{})
+		c := begin(t, s)
+		st := c.State()
+		st.TaskStatus, st.Outbox = task.Completed, []Effect{{Key: "a", Kind: "push"}, {Key: "b", Kind: "label"}}
+		pending := func() (n int64, uuids []string) {
+			if err := s.putRow(t.Context(), c.Metadata(), st); err != nil {
+				t.Fatal(err)
+			}
+			p, err := s.index.List(t.Context(), Filter{})
+			if err != nil || len(p.Rows) != 1 {
+				t.Fatal(p, err)
+			}
+			err = s.index.Pending(t.Context(), func(r Row) error { uuids = append(uuids, r.UUID); return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p.Rows[0].OutboxPending, uuids
 		}
-		p, err := s.index.List(t.Context(), Filter{})
-		if err != nil || len(p.Rows) != 1 {
-			t.Fatal(p, err)
+		if n, uuids := pending(); n != 2 || len(uuids) != 1 || uuids[0] != c.UUID() {
+			t.Error(n, uuids)
 		}
-		err = s.index.Pending(t.Context(), func(r Row) error { uuids = append(uuids, r.UUID); return nil })
-		if err != nil {
-			t.Fatal(err)
+		for i, want := range []int64{1, 0} {
+			if err := s.houseDB.ack(t.Context(), c.UUID(), st.Outbox[i], "", s.now()); err != nil {
+				t.Fatal(err)
+			}
+			if n, uuids := pending(); n != want || len(uuids) != int(want) {
+				t.Error(i, n, uuids)
+			}
 		}
-		return p.Rows[0].OutboxPending, uuids
-	}
-	if n, uuids := pending(); n != 2 || len(uuids) != 1 || uuids[0] != c.UUID() {
-		t.Error(n, uuids)
-	}
-	for i, want := range []int64{1, 0} {
-		if err := s.houseDB.ack(t.Context(), c.UUID(), st.Outbox[i], "", s.now()); err != nil {
-			t.Fatal(err)
-		}
-		if n, uuids := pending(); n != want || len(uuids) != int(want) {
-			t.Error(i, n, uuids)
-		}
-	}
+	})
 }
 
 func TestErrorsOfHouseDBAreNotSwallowed(t *testing.T) {

@@ -3,6 +3,7 @@ package contextstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,18 +32,12 @@ func (s *Store) ChangeInbox(ctx context.Context, add []Incoming, settle []Settle
 	err = s.inHouse(ctx, func(tx *sql.Tx) error {
 		fresh = fresh[:0]
 		for _, e := range add {
-			r, err := tx.ExecContext(ctx, `INSERT INTO inbox (channel, id, queue, body, received_at) VALUES (?,?,?,?,?) ON CONFLICT (channel, id) DO NOTHING`,
-				e.Channel, e.ID, e.Queue, e.Body, e.ReceivedAt.String())
-			if err != nil {
-				return err
-			}
-			if n, err := r.RowsAffected(); err != nil || n == 0 {
-				if err != nil {
-					return err
-				}
+			err := tx.QueryRowContext(ctx, `INSERT INTO inbox (channel, id, queue, body, received_at) VALUES (?,?,?,?,?) ON CONFLICT (channel, id) DO NOTHING RETURNING seq`,
+				e.Channel, e.ID, e.Queue, e.Body, e.ReceivedAt.String()).Scan(&e.Seq)
+			if errors.Is(err, sql.ErrNoRows) {
 				continue
 			}
-			if e.Seq, err = r.LastInsertId(); err != nil {
+			if err != nil {
 				return err
 			}
 			fresh = append(fresh, e)

@@ -62,14 +62,15 @@ func (s *Store) Links(ctx context.Context) ([]Link, error) {
 		return s.links.all, nil
 	}
 	s.links.at = time.Time{}
-	all, err := s.houseDB.links(ctx)
+	all, err := s.houseDB.Links(ctx)
 	if err == nil {
 		s.links.all, s.links.at = all, s.Now()
 	}
 	return all, err
 }
 
-func (d *HouseDB) links(ctx context.Context) (all []Link, err error) {
+// Links is Store.Links as house.db has it now.
+func (d *HouseDB) Links(ctx context.Context) (all []Link, err error) {
 	err = d.use(ctx, func(h *database.Handles) error {
 		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (l Link, err error) {
 			var at string
@@ -108,7 +109,7 @@ func LinksAt(ctx context.Context, dir string) ([]Link, error) {
 		return nil, err
 	}
 	defer func() { _ = d.Close() }() // only read from
-	return d.links(ctx)
+	return d.Links(ctx)
 }
 
 // OfferLink has a code, known by its hash, link whoever says it to an account, once and until

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/contextstore/database/pgtest"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/task"
 )
@@ -35,12 +37,61 @@ func open(t *testing.T, o Options) *Store {
 		}
 	}
 	placed(t, o.BaseDir)
+	if strings.Contains(t.Name(), "/"+inPostgres) {
+		o.Server = serverOf(t, o.BaseDir)
+	}
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// inPostgres is what the tests are called that have tasks.db and house.db there.
+const inPostgres = "postgres"
+
+// engines runs a test on each of the databases that the index and house.db may lie in.
+func engines(t *testing.T, f func(t *testing.T)) {
+	t.Parallel()
+	for _, engine := range []string{"sqlite", inPostgres} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			f(t)
+		})
+	}
+}
+
+var schemas sync.Map // base directory -> URL of the schema that belongs to it
+
+// serverOf connects to the schema of a base directory.
+func serverOf(t *testing.T, base string) *database.Server {
+	t.Helper()
+	at, ok := schemas.Load(base)
+	if !ok {
+		at = pgtest.URL(t)
+		schemas.Store(base, at)
+	}
+	s, err := database.Dial(t.Context(), database.ServerOptions{URL: at.(string)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// readHouse opens the house.db of a store for reading only.
+func readHouse(t *testing.T, s *Store) (d *HouseDB) {
+	t.Helper()
+	var err error
+	if s.Server != nil {
+		d, err = ReadHouseServer(t.Context(), s.Server)
+	} else {
+		d, err = ReadHouseDB(t.Context(), s.BaseDir)
+	}
+	must(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	return d
 }
 
 var key = task.Key{Source: "folder", Owner: "abc", Repo: "demo", Type: "issue", ID: "1"}
@@ -78,60 +129,61 @@ func abandon(c *Context) {
 }
 
 func TestLifeOfATask(t *testing.T) {
-	t.Parallel()
-	s := open(t, Options{})
-	c := begin(t, s)
-	got, err := c.Append(Message{Role: "system", Content: "be <good> & kind"}, Message{Role: "user", Content: "password hunter2hunter2"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got[1].Content != "password [SECRET]" || got[1].Seq != 2 || got[1].Sum != 8 {
-		t.Errorf("appended %+v", got[1])
-	}
-	if err := c.AppendTools(ToolRun{Tool: "shell", Args: json.RawMessage(`{"p":"hunter2hunter2"}`), Status: "success", Result: "ok"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Append(Message{Role: "assistant", Content: "called", Usage: &Usage{Prompt: 200, Completion: 50}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.TurnDone(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "done"}); err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(s.BaseDir, "completed", c.UUID())
-	raw, err := readFile(filepath.Join(dir, "messages.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(string(raw), `{"seq":1,"role":"system","content":"be <good> & kind","timestamp":"`) {
-		t.Errorf("line %s", raw)
-	}
-	for _, f := range []string{"messages.jsonl", "tools.jsonl"} {
-		if b, _ := readFile(filepath.Join(dir, f)); strings.Contains(string(b), "hunter2") {
-			t.Errorf("%s holds the secret: %s", f, b)
+	engines(t, func(t *testing.T) {
+		s := open(t, Options{})
+		c := begin(t, s)
+		got, err := c.Append(Message{Role: "system", Content: "be <good> & kind"}, Message{Role: "user", Content: "password hunter2hunter2"})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, ".lock")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf(".lock is still there: %v", err)
-	}
-	v, err := Find(s.BaseDir, c.UUID()[:8], Viewer{Admin: true})
-	if err != nil || v.Status() != task.Completed || v.State.LLMCallCount != 1 || v.State.ToolCallCount != 1 || v.State.CompletedAt.IsZero() {
-		t.Errorf("view %+v, %v", v.State, err)
-	}
-	if row := rowIn(t, s.index, c.UUID()); row.Status != "completed" || row.LLMCalls != 1 || row.Tokens != 250 {
-		t.Errorf("row %+v", row)
-	}
-	err = filepath.Walk(s.BaseDir, func(p string, i os.FileInfo, err error) error {
-		if err == nil && i.Mode().Perm()&0o077 != 0 && p != s.BaseDir && !strings.Contains(p, "tasks.db-") {
-			t.Errorf("%s has mode %v", p, i.Mode())
+		if got[1].Content != "password [SECRET]" || got[1].Seq != 2 || got[1].Sum != 8 {
+			t.Errorf("appended %+v", got[1])
 		}
-		return err
+		if err := c.AppendTools(ToolRun{Tool: "shell", Args: json.RawMessage(`{"p":"hunter2hunter2"}`), Status: "success", Result: "ok"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Append(Message{Role: "assistant", Content: "called", Usage: &Usage{Prompt: 200, Completion: 50}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.TurnDone(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "done"}); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(s.BaseDir, "completed", c.UUID())
+		raw, err := readFile(filepath.Join(dir, "messages.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(raw), `{"seq":1,"role":"system","content":"be <good> & kind","timestamp":"`) {
+			t.Errorf("line %s", raw)
+		}
+		for _, f := range []string{"messages.jsonl", "tools.jsonl"} {
+			if b, _ := readFile(filepath.Join(dir, f)); strings.Contains(string(b), "hunter2") {
+				t.Errorf("%s holds the secret: %s", f, b)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, ".lock")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf(".lock is still there: %v", err)
+		}
+		v, err := Find(s.BaseDir, c.UUID()[:8], Viewer{Admin: true})
+		if err != nil || v.Status() != task.Completed || v.State.LLMCallCount != 1 || v.State.ToolCallCount != 1 || v.State.CompletedAt.IsZero() {
+			t.Errorf("view %+v, %v", v.State, err)
+		}
+		if row := rowIn(t, s.index, c.UUID()); row.Status != "completed" || row.LLMCalls != 1 || row.Tokens != 250 {
+			t.Errorf("row %+v", row)
+		}
+		err = filepath.Walk(s.BaseDir, func(p string, i os.FileInfo, err error) error {
+			if err == nil && i.Mode().Perm()&0o077 != 0 && p != s.BaseDir && !strings.Contains(p, "tasks.db-") {
+				t.Errorf("%s has mode %v", p, i.Mode())
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func TestIllegalTransitionChangesNothing(t *testing.T) {
@@ -152,29 +204,30 @@ func TestIllegalTransitionChangesNothing(t *testing.T) {
 }
 
 func TestOneOwner(t *testing.T) {
-	t.Parallel()
-	s := open(t, Options{})
-	c := begin(t, s)
-	other := open(t, Options{BaseDir: s.BaseDir})
-	if _, _, err := other.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrBusy) {
-		t.Fatalf("second claim: %v", err)
-	}
-	var live *LiveError
-	if _, err := other.Enqueue(t.Context(), Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != c.UUID() {
-		t.Fatalf("second run of the key: %v", err)
-	}
-	abandon(c)
-	d, _, err := other.Claim(t.Context(), c.UUID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.State().Generation != 2 {
-		t.Errorf("generation %d", d.State().Generation)
-	}
-	// The first owner, were it still alive, is told by the row.
-	if err := s.putRow(t.Context(), c.meta, c.state); !errors.Is(err, ErrNotOwner) {
-		t.Errorf("stale owner's update: %v", err)
-	}
+	engines(t, func(t *testing.T) {
+		s := open(t, Options{})
+		c := begin(t, s)
+		other := open(t, Options{BaseDir: s.BaseDir})
+		if _, _, err := other.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrBusy) {
+			t.Fatalf("second claim: %v", err)
+		}
+		var live *LiveError
+		if _, err := other.Enqueue(t.Context(), Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != c.UUID() {
+			t.Fatalf("second run of the key: %v", err)
+		}
+		abandon(c)
+		d, _, err := other.Claim(t.Context(), c.UUID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.State().Generation != 2 {
+			t.Errorf("generation %d", d.State().Generation)
+		}
+		// The first owner, were it still alive, is told by the row.
+		if err := s.putRow(t.Context(), c.meta, c.state); !errors.Is(err, ErrNotOwner) {
+			t.Errorf("stale owner's update: %v", err)
+		}
+	})
 }
 
 func TestTornTailIsCutAndKept(t *testing.T) {
@@ -326,55 +379,57 @@ func TestFailedSyncIsNotAcknowledgedAndNotRetried(t *testing.T) {
 // Whatever step after the commit point a process dies at, the next opener
 // finishes the transition.
 func TestHalfDoneEndIsFinished(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []disk.Kind{disk.Rename, disk.Replace, disk.Remove} {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			var armed, committed bool
-			died := errors.New("died here")
-			fs := &disk.FS{Before: func(op disk.Op) error {
-				if armed && committed && op.Kind == kind {
-					return died
+	engines(t, func(t *testing.T) {
+		for _, kind := range []disk.Kind{disk.Rename, disk.Replace, disk.Remove} {
+			t.Run(string(kind), func(t *testing.T) {
+				t.Parallel()
+				var armed, committed bool
+				died := errors.New("died here")
+				fs := &disk.FS{Before: func(op disk.Op) error {
+					if armed && committed && op.Kind == kind {
+						return died
+					}
+					committed = committed || armed && op.Kind == disk.Replace
+					return nil
+				}}
+				s := open(t, Options{FS: fs})
+				c := begin(t, s)
+				armed = true
+				var unfinished *UnfinishedError
+				if err := c.Transition(t.Context(), task.Outcome{Status: task.Failed, Reason: "red", Summary: "s"}); !errors.Is(err, died) || !errors.As(err, &unfinished) {
+					t.Fatal(err)
 				}
-				committed = committed || armed && op.Kind == disk.Replace
-				return nil
-			}}
-			s := open(t, Options{FS: fs})
-			c := begin(t, s)
-			armed = true
-			var unfinished *UnfinishedError
-			if err := c.Transition(t.Context(), task.Outcome{Status: task.Failed, Reason: "red", Summary: "s"}); !errors.Is(err, died) || !errors.As(err, &unfinished) {
-				t.Fatal(err)
-			}
-			armed = false
-			if _, _, err := s.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrEnded) {
-				t.Fatal(err)
-			}
-			v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
-			if err != nil || filepath.Base(filepath.Dir(v.Dir)) != "completed" || v.State.Phase != "" || v.Status() != task.Failed || v.Held {
-				t.Errorf("%+v %v", v, err)
-			}
-			if v.State.Error == nil || *v.State.Error != "red" {
-				t.Errorf("error %v", v.State.Error)
-			}
-			if _, err := os.Stat(filepath.Join(v.Dir, LockFile)); err == nil {
-				t.Error(".lock stays")
-			}
-		})
-	}
+				armed = false
+				if _, _, err := s.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrEnded) {
+					t.Fatal(err)
+				}
+				v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
+				if err != nil || filepath.Base(filepath.Dir(v.Dir)) != "completed" || v.State.Phase != "" || v.Status() != task.Failed || v.Held {
+					t.Errorf("%+v %v", v, err)
+				}
+				if v.State.Error == nil || *v.State.Error != "red" {
+					t.Errorf("error %v", v.State.Error)
+				}
+				if _, err := os.Stat(filepath.Join(v.Dir, LockFile)); err == nil {
+					t.Error(".lock stays")
+				}
+			})
+		}
+	})
 }
 
 func TestANewIndexKnowsTheLiveRuns(t *testing.T) {
-	t.Parallel()
-	s := open(t, Options{OnIndexError: func(error) {}})
-	c := begin(t, s)
-	for _, f := range []string{"tasks.db", "tasks.db-wal", "tasks.db-shm"} {
-		_ = os.Remove(filepath.Join(s.BaseDir, f))
-	}
-	var live *LiveError
-	if _, err := open(t, Options{BaseDir: s.BaseDir}).Enqueue(t.Context(), Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != c.UUID() {
-		t.Errorf("a second run of the key: %v", err)
-	}
+	engines(t, func(t *testing.T) {
+		s := open(t, Options{OnIndexError: func(error) {}})
+		c := begin(t, s)
+		for _, f := range []string{"tasks.db", "tasks.db-wal", "tasks.db-shm"} {
+			_ = os.Remove(filepath.Join(s.BaseDir, f))
+		}
+		var live *LiveError
+		if _, err := open(t, Options{BaseDir: s.BaseDir}).Enqueue(t.Context(), Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != c.UUID() {
+			t.Errorf("a second run of the key: %v", err)
+		}
+	})
 }
 
 func TestOneLiveRunWithoutAnIndex(t *testing.T) {

@@ -107,6 +107,8 @@ var floors = map[string]float64{
 	"eval":                    11.5,
 	"cli":                     12.0,
 	"house":                   99,
+
+	"contextstore/database/pgtest": 1.96,
 }
 
 // eachPackage calls f for each directory with Go files below internal/.

@@ -39,6 +39,7 @@ var catalog = [...]table{
 	{make: imageTexts},
 	{make: inheritTexts},
 	{make: ledgerTexts},
+	{make: postgresTexts},
 	{make: lineTexts},
 	{make: limitsTexts},
 	{make: llmTexts},

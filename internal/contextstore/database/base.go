@@ -15,19 +15,33 @@ import (
 // lockFile is the file whose bytes are the locks of a base directory.
 const lockFile = ".house"
 
-// The bytes of .house. The locks are of the open file description: two stores
-// of one process exclude each other as two processes do.
+// The locks of a base, as bytes of .house or as numbers of advisory locks. Two stores of
+// one process exclude each other as two processes do.
 const (
 	byteHouse = iota // shared by whoever has the store open, exclusive for who must be alone
 	byteTurn         // a short turn for opening and creating databases
 	byteAlone        // at most one waits to be alone, so that two do not wait for each other
+	byteWrite        // of a transaction in PostgreSQL: one writes to house.db at a time
 )
 
-// Base is a process's place in a base directory (PROTOCOL "Start-up"). Its
-// methods may be called from several goroutines.
+// locks are what Base takes: the kernel's on a file, or a server's.
+type locks interface {
+	// set changes a lock without waiting; filelock.ErrLocked where somebody else's is in the way.
+	set(at int64, kind filelock.Kind) error
+	// wait is set that tries until ctx ends.
+	wait(ctx context.Context, at int64, kind filelock.Kind) error
+	// same reports whether who comes now would meet these locks.
+	same() bool
+	close()
+}
+
+// Base is a process's place in a base directory (PROTOCOL "Start-up"), or in a schema of a
+// server. Its methods may be called from several goroutines.
 type Base struct {
-	path   string
-	f      *os.File
+	name   string // as people know the place
+	at     string // and where its locks are
+	locks  locks
+	server *Server       // nil for a directory
 	turns  chan struct{} // one turn within this handle: its own locks do not exclude it
 	alones chan struct{}
 	alone  atomic.Bool // byteHouse is held exclusively
@@ -49,25 +63,50 @@ func Enter(ctx context.Context, dir string) (*Base, error) {
 		if err != nil {
 			return nil, err
 		}
-		b := &Base{path: path, f: f, turns: make(chan struct{}, 1), alones: make(chan struct{}, 1), patience: patienceForOld}
-		if err := b.await(ctx, byteHouse, filelock.Shared); err != nil {
-			b.Close()
-			if ctx.Err() != nil {
-				return nil, i18n.E("ledger.house_wait", dir, err)
-			}
+		l := fileLocks{f}
+		b, err := come(ctx, dir, path, l)
+		if err != nil {
 			return nil, err
 		}
-		b.shared.Store(true)
 		// It may have been removed between open and lock.
-		if filelock.Same(f, path) {
+		if l.same() {
 			return b, nil
 		}
 		b.Close()
 	}
 }
 
+// come takes the shared lock of a place.
+func come(ctx context.Context, name, at string, l locks) (*Base, error) {
+	b := &Base{name: name, at: at, locks: l, turns: make(chan struct{}, 1), alones: make(chan struct{}, 1), patience: patienceForOld}
+	if err := b.await(ctx, byteHouse, filelock.Shared); err != nil {
+		b.Close()
+		if ctx.Err() != nil {
+			return nil, i18n.E("ledger.house_wait", name, err)
+		}
+		return nil, err
+	}
+	b.shared.Store(true)
+	return b, nil
+}
+
+// fileLocks are locks on the bytes of .house.
+type fileLocks struct{ f *os.File }
+
+func (l fileLocks) set(at int64, kind filelock.Kind) error {
+	return filelock.Set(l.f, filelock.Byte(at), kind)
+}
+
+func (l fileLocks) wait(ctx context.Context, at int64, kind filelock.Kind) error {
+	return filelock.Wait(ctx, l.f, filelock.Byte(at), kind)
+}
+
+func (l fileLocks) same() bool { return filelock.Same(l.f, l.f.Name()) }
+
+func (l fileLocks) close() { filelock.Close(l.f) }
+
 // Close gives up every lock.
-func (b *Base) Close() { filelock.Close(b.f) }
+func (b *Base) Close() { b.locks.close() }
 
 // Exclusive waits until no other process has the store open, and keeps them out
 // until release is called: for reindex and restore. The wait is bounded by ctx,
@@ -78,15 +117,15 @@ func (b *Base) Exclusive(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !filelock.Same(b.f, b.path) {
+	if !b.locks.same() {
 		leave()
-		return nil, i18n.E("ledger.house_moved", b.path)
+		return nil, i18n.E("ledger.house_moved", b.at)
 	}
 	err = b.lock(byteAlone, filelock.Exclusive)
 	if err != nil {
 		leave()
 		if errors.Is(err, filelock.ErrLocked) {
-			return nil, i18n.E("ledger.house_taken", filepath.Dir(b.path), err)
+			return nil, i18n.E("ledger.house_taken", b.name, err)
 		}
 		return nil, err
 	}
@@ -121,7 +160,7 @@ func (b *Base) migrate(ctx context.Context, needed func() (bool, error), do func
 	back := b.await(ctx, byteHouse, filelock.Shared)
 	b.shared.Store(back == nil)
 	if err := errors.Join(err, back); err != nil {
-		return i18n.E("ledger.house_wait", filepath.Dir(b.path), err)
+		return i18n.E("ledger.house_wait", b.name, err)
 	}
 	if still, err := needed(); err != nil || !still {
 		return err
@@ -160,7 +199,7 @@ func (b *Base) Held() bool { return b.shared.Load() }
 func (b *Base) upgrade(ctx context.Context) error {
 	if err := b.await(ctx, byteHouse, filelock.Exclusive); err != nil {
 		if ctx.Err() != nil {
-			return i18n.E("ledger.house_busy", filepath.Dir(b.path), err)
+			return i18n.E("ledger.house_busy", b.name, err)
 		}
 		return err
 	}
@@ -179,11 +218,11 @@ func (b *Base) unlock(at int64) { _ = b.lock(at, filelock.None) }
 
 // lock takes a lock on one byte without waiting; filelock.ErrLocked if it is taken.
 func (b *Base) lock(at int64, kind filelock.Kind) error {
-	return filelock.Set(b.f, filelock.Byte(at), kind)
+	return b.locks.set(at, kind)
 }
 
 func (b *Base) await(ctx context.Context, at int64, kind filelock.Kind) error {
-	return filelock.Wait(ctx, b.f, filelock.Byte(at), kind)
+	return b.locks.wait(ctx, at, kind)
 }
 
 // enter takes the one place of c until leave is called. A place that is free is

@@ -1,6 +1,6 @@
-// Package database opens the SQLite files of a base directory: makes them, brings them up to
-// date, notices that one was deleted or replaced while it is open. The lock of the directory
-// is with it, by which the processes that share it take turns.
+// Package database opens the SQLite files of a base directory, or the same tables in a schema of
+// PostgreSQL: makes them, brings them up to date, notices that a file was deleted or replaced. The
+// lock of the place is with it, by which the processes that share it take turns.
 package database
 
 import (
@@ -33,6 +33,8 @@ type Schema struct {
 	Sync       string   // PRAGMA synchronous
 	Busy       int      // ms to wait for another process's write, once it is open
 	Erase      bool     // what is removed from it is overwritten
+	Postgres   []string // the migrations of its tables in PostgreSQL; nil for what lies in files only
+	Otherwise  []string // texts within its statements, each before what PostgreSQL is told instead
 	Newer      string   // texts: written by a newer program
 	Broken     string   // no database, or a malformed one
 }
@@ -52,12 +54,48 @@ var (
 	ErrReadOnly = errors.New("opened for reading only")
 )
 
-// Handles are the connections to one file.
+// Database is an open one: a File of a base directory, or Tables of a server. Its methods may
+// be called from several goroutines.
+type Database interface {
+	// Use calls f with the handles, which stay open until f returns.
+	Use(f func(h *Handles) error) error
+	// Write is Use for those who need the writing connection, which a reader lacks.
+	Write(f func(h *Handles) error) error
+	// Check reopens a file that was deleted or replaced, and reports that it did.
+	Check(ctx context.Context) (reopened bool, err error)
+	// Compact gives back the room that deleted rows left, and returns how many bytes that were.
+	Compact(ctx context.Context) (freed int64, err error)
+	// Replace begins anew where what is there turned out to be malformed.
+	Replace(ctx context.Context) error
+	Close() error
+}
+
+// Handles are the connections to one file, or to the server.
 type Handles struct {
-	W     *sql.DB              // one connection, BEGIN IMMEDIATE; nil for a reader
-	R     *sql.DB              // four, query_only
-	Stmts map[string]*sql.Stmt // on W
-	id    fileID
+	W        *sql.DB         // of a file: one connection, BEGIN IMMEDIATE; nil for a reader
+	R        *sql.DB         // of a file: four, query_only
+	Stmts    map[string]Stmt // on W
+	Postgres bool
+	id       fileID
+	alone    func(context.Context, *sql.Tx) error // begins a transaction as the only one that writes
+}
+
+// Stmt is a statement that is asked for often.
+type Stmt interface {
+	ExecContext(ctx context.Context, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, args ...any) (*sql.Rows, error)
+	Close() error
+}
+
+// Begin begins a transaction that writes, as the only one: it waits for another's.
+func (h *Handles) Begin(ctx context.Context) (*sql.Tx, error) {
+	tx, err := h.W.BeginTx(ctx, nil) // of a file immediate: see connect
+	if err == nil && h.alone != nil {
+		if err = h.alone(ctx, tx); err != nil {
+			return nil, errors.Join(err, tx.Rollback())
+		}
+	}
+	return tx, err
 }
 
 // fileID tells a file from another that took its name.
@@ -118,7 +156,7 @@ func connect(path string, pragmas ...string) (*Handles, error) {
 	r.SetMaxOpenConns(4)
 	r.SetMaxIdleConns(4)
 	r.SetConnMaxIdleTime(time.Minute)
-	return &Handles{W: w, R: r, Stmts: map[string]*sql.Stmt{}}, nil
+	return &Handles{W: w, R: r, Stmts: map[string]Stmt{}}, nil
 }
 
 // Close closes the connections.
@@ -177,15 +215,24 @@ func (s Schema) up(ctx context.Context, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, s.SQL)
 		return err
 	}
+	return migrate(ctx, db, goose.DialectSQLite3, s.Migrations, nil)
+}
+
+// migrate runs the scripts that a database lacks; the first makes version 1, and then is called
+// in its transaction, where it is not nil.
+func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, scripts []string, then func(context.Context, *sql.Tx) error, options ...goose.ProviderOption) error {
 	// As functions: goose's reader of SQL files takes 16 MiB (3.27).
 	var all []*goose.Migration
-	for i, script := range s.Migrations {
+	for i, script := range scripts {
 		all = append(all, goose.NewGoMigration(int64(i+1), &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, script)
+			if err == nil && i == 0 && then != nil {
+				err = then(ctx, tx)
+			}
 			return err
 		}}, nil))
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(all...), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	p, err := goose.NewProvider(dialect, db, nil, append(options, goose.WithGoMigrations(all...), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))...)
 	if err != nil {
 		return err
 	}
@@ -238,9 +285,9 @@ func (d *File) connectReader(ctx context.Context, key, value string) (*Handles, 
 const tries = 3
 
 // Misshapen gives the error of a query, by which a table is not as we make it, the cause
-// ErrBroken: SQLITE_ERROR.
+// ErrBroken: SQLITE_ERROR, or PostgreSQL's that there is no such table, column or function.
 func Misshapen(err error) error {
-	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == 1 {
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == 1 || slices.Contains([]string{"42P01", "42703", "42883"}, stateOf(err)) {
 		return errors.Join(ErrBroken, err)
 	}
 	return err
@@ -256,21 +303,22 @@ func Retry(ctx context.Context, f func() error) (err error) {
 	return err
 }
 
-// IsUnique reports that a row like it exists: 2067 is SQLITE_CONSTRAINT_UNIQUE.
+// IsUnique reports that a row like it exists: SQLITE_CONSTRAINT_UNIQUE, or PostgreSQL's
+// unique_violation.
 func IsUnique(err error) bool {
 	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code() == 2067
+	return errors.As(err, &e) && e.Code() == 2067 || stateOf(err) == "23505"
 }
 
 // ErrUnreachable marks an error of a database that may be gone a moment later:
-// the file is locked, cannot be opened or read now.
+// the file is locked, cannot be opened or read now; the server cannot be reached.
 var ErrUnreachable = errors.New("the database cannot be reached")
 
 // Unreachable marks the errors of a connection: SQLite's BUSY, LOCKED, IOERR,
-// CANTOPEN and PROTOCOL.
+// CANTOPEN and PROTOCOL, and those of a server that away tells.
 func Unreachable(err error) error {
 	var e *sqlite.Error
-	if errors.Is(err, ErrClosed) {
+	if errors.Is(err, ErrClosed) || away(err) {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	if errors.As(err, &e) {

@@ -28,13 +28,34 @@ type File struct {
 	Path string
 	Base *Base // nil for a reader
 	// Fill fills a database that is being made, before others can see it; may be nil.
-	Fill func(ctx context.Context, w *sql.DB) error
+	Fill func(ctx context.Context, w Writer) error
 	// Statements are kept prepared on the writing connection, by name.
 	Statements map[string]string
 
 	mu    sync.RWMutex // held for reading by whoever uses h, for writing by who swaps it
 	h     *Handles
 	lacks atomic.Bool // a part of the schema was missed since h was opened
+}
+
+// Writer is a database or a transaction.
+type Writer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// Open opens a database in its place: a File in a directory, its tables on a server.
+func (b *Base) Open(ctx context.Context, d *File) (Database, error) {
+	if b.server != nil {
+		return b.server.open(ctx, b, d)
+	}
+	return d, d.Open(ctx)
+}
+
+// Renew is Open for a database that is about to be filled anew: see File.Renew.
+func (b *Base) Renew(ctx context.Context, d *File) (Database, error) {
+	if b.server != nil {
+		return b.server.open(ctx, b, d)
+	}
+	return d, d.Renew(ctx)
 }
 
 // Open opens the database, makes it where there is none and brings an older one up to

@@ -55,11 +55,16 @@ func Held(f *os.File) bool {
 	return unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &probe) == nil && probe.Type != unix.F_UNLCK
 }
 
-// Wait is Set that tries until ctx ends, whose error it then returns. It polls: a wait
-// in the kernel could not be given up. The intervals grow from 1 ms to 50 ms.
+// Wait is Set that tries until ctx ends, whose error it then returns.
 func Wait(ctx context.Context, f *os.File, r Range, kind Kind) error {
+	return Poll(ctx, func() error { return Set(f, r, kind) })
+}
+
+// Poll takes a lock by trying until ctx ends, whose error it then returns: a wait in the
+// kernel could not be given up. The intervals grow from 1 ms to 50 ms.
+func Poll(ctx context.Context, try func() error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		if err := Set(f, r, kind); !errors.Is(err, ErrLocked) {
+		if err := try(); !errors.Is(err, ErrLocked) {
 			return err
 		}
 		t := time.NewTimer(pause)

@@ -56,7 +56,7 @@ func (i *Index) Ends(ctx context.Context, f StatsFilter) (e Ends, err error) {
 	err = i.file.Use(func(h *database.Handles) error {
 		const timed, ms = 8, 9 // of rowValues
 		q := f.of(rowsEnded, rowValues[timed]+` AS timed, `+rowValues[ms]+` AS ms`)
-		err := each(ctx, h.R, query{fmt.Sprintf(`SELECT CASE%s ELSE %d END, count(*) FROM (%s) WHERE timed GROUP BY 1`, which.String(), len(durationBounds), q.sql), q.args},
+		err := each(ctx, h.R, query{fmt.Sprintf(`SELECT CASE%s ELSE %d END, count(*) FROM (%s) AS rows WHERE timed=1 GROUP BY 1`, which.String(), len(durationBounds), q.sql), q.args},
 			func(rows *sql.Rows) error {
 				var n int
 				var tasks int64
@@ -69,12 +69,15 @@ func (i *Index) Ends(ctx context.Context, f StatsFilter) (e Ends, err error) {
 		}
 		f.Status = task.Failed
 		q = f.of(rowsEnded, fmt.Sprintf(`uuid, completed_at AS at, substr(coalesce(error_message, ''), 1, %d) AS reason`, maxReason))
-		return each(ctx, h.R, query{`SELECT reason, count(*), uuid, max(coalesce(at, '')) FROM (` + q.sql + `) GROUP BY reason ORDER BY 2 DESC, 1`, q.args},
+		return each(ctx, h.R, query{`SELECT reason, count(*), max(coalesce(at, '') || ' ' || uuid) FROM (` + q.sql + `) AS rows GROUP BY reason ORDER BY 2 DESC, 1`, q.args},
 			func(rows *sql.Rows) error {
 				var x Failure
-				if err := rows.Scan((*anyText)(&x.Reason), &x.Tasks, (*anyText)(&x.UUID), (*moment)(&x.At)); err != nil {
+				var last, at string
+				if err := rows.Scan((*anyText)(&x.Reason), &x.Tasks, (*anyText)(&last)); err != nil {
 					return err
 				}
+				at, x.UUID, _ = strings.Cut(last, " ")
+				_ = (*moment)(&x.At).Scan(at)
 				if len(e.Failures) == maxReasons {
 					e.Others += x.Tasks
 					return nil

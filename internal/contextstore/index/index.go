@@ -1,12 +1,12 @@
-// Package index keeps tasks.db: a row for each run, copied from what the directories say, for
-// listings and for the rule that a task has one live run. It knows rows alone. The file can
-// be deleted, also while it is open; no error of it fails a task.
+// Package index keeps tasks.db, or its tables in PostgreSQL: a row for each run, copied from what the
+// directories say, for listings and for the rule that a task has one live run. It knows rows alone.
+// The file can be deleted, also while it is open; no error of it fails a task.
 package index
 
 import (
 	"context"
 	"database/sql"
-	_ "embed" // tasks.sql
+	_ "embed" // the tables
 	"errors"
 	"fmt"
 	"os"
@@ -32,18 +32,33 @@ var ErrNewerOwner = errors.New("the row belongs to a later owner")
 // File is the name of the index in a base directory.
 const File = "tasks.db"
 
-//go:embed tasks.sql
-var tasksSQL string
+// The tables, and what SQLite and PostgreSQL have of their own.
+var (
+	//go:embed tasks.sql
+	tasksSQL string
+	//go:embed sqlite.sql
+	sqliteSQL string
+	//go:embed postgres.sql
+	postgresSQL string
+)
 
+// version is that of tasks.db in SQLite.
+const version = 4
+
+// schema is what both are made of. The first script of PostgreSQL makes the tables; each later one
+// is a change of them, with all of postgres.sql behind it.
 var schema = sync.OnceValue(func() database.Schema {
-	return database.Schema{File: File, SQL: sqlOf(tasksSQL), Version: 4, Sync: "NORMAL", Busy: 250, Newer: "ledger.newer_index", Broken: "ledger.broken_index"}
+	return database.Schema{File: File, SQL: sqlOf(tasksSQL + sqliteSQL), Version: version, Sync: "NORMAL", Busy: 250, Newer: "ledger.newer_index", Broken: "ledger.broken_index",
+		Postgres: []string{database.Translated(sqlOf(tasksSQL)) + postgresOf(postgresSQL)}, Otherwise: otherwise}
 })
 
 // Index is an open tasks.db. Its methods may be called from several goroutines; those
 // that change or ask for single rows do nothing where there is no index (nil).
 type Index struct {
-	file    *database.File
-	dir     string // the base directory
+	file    database.Database
+	base    *database.Base // nil for a reader
+	path    string
+	dir     string // the base directory; "" where everything lies on a server
 	updates atomic.Int64
 	renewed atomic.Bool // reopened, and Check has not told yet
 }
@@ -52,12 +67,14 @@ type Index struct {
 // and says whether these are all that there are. add leaves out a second live run of a key.
 type Fill func(ctx context.Context, add func(Row) error) (complete bool, err error)
 
-// Open opens the tasks.db of a base directory. Where there is none, or an older one, it is
-// made, with the rows that fill tells; of an older one no other process may be there. The
-// error of one that a newer program made, or that is no database, says what to do about it.
+// Open opens the tasks.db of a base directory, or the tables of a server that base is in. Where
+// there is none, or an older one, it is made, with the rows that fill tells; of an older file no
+// other process may be there. The error of one that a newer program made, or that is no database,
+// says what to do about it.
 func Open(ctx context.Context, dir string, base *database.Base, fill Fill) (*Index, error) {
-	i := newIndex(dir, base, fill)
-	if err := i.file.Open(ctx); err != nil {
+	i, f := newIndex(dir, base, fill)
+	var err error
+	if i.file, err = base.Open(ctx, f); err != nil {
 		return nil, fmt.Errorf("open the index: %w", err)
 	}
 	return i, nil
@@ -65,53 +82,61 @@ func Open(ctx context.Context, dir string, base *database.Base, fill Fill) (*Ind
 
 // Renew is Open for a rebuild, which needs the base directory exclusively: a file that
 // cannot be used is moved aside.
-func Renew(ctx context.Context, dir string, base *database.Base) (*Index, error) {
-	i := newIndex(dir, base, func(context.Context, func(Row) error) (bool, error) { return false, nil })
-	return i, i.file.Renew(ctx)
+func Renew(ctx context.Context, dir string, base *database.Base) (i *Index, err error) {
+	i, f := newIndex(dir, base, func(context.Context, func(Row) error) (bool, error) { return false, nil })
+	i.file, err = base.Renew(ctx, f)
+	return i, err
 }
 
 // OpenReader opens tasks.db for reading only, also on a disk that cannot be
 // written and without the base directory's lock. An error where there is none, or one of
 // another version: then the directories tell.
 func OpenReader(ctx context.Context, dir string) (*Index, error) {
-	i := newIndex(dir, nil, nil)
-	if _, err := os.Stat(i.Path()); err != nil {
-		return nil, i18n.E("ledger.no_index", i.Path(), err)
+	i, f := newIndex(dir, nil, nil)
+	if _, err := os.Stat(f.Path); err != nil {
+		return nil, i18n.E("ledger.no_index", f.Path, err)
 	}
-	err := i.file.OpenToRead(ctx)
+	i.file = f
+	err := f.OpenToRead(ctx)
 	if err == nil {
-		err = i.file.Use(func(h *database.Handles) error {
+		err = f.Use(func(h *database.Handles) error {
 			_, err := rowsOf(ctx, h.R, rowSQL, "")
 			return database.Misshapen(err)
 		})
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the index for reading: %w", err), i.file.Close())
+		return nil, errors.Join(fmt.Errorf("open the index for reading: %w", err), f.Close())
 	}
 	return i, nil
 }
 
-func newIndex(dir string, base *database.Base, fill Fill) *Index {
-	i := &Index{dir: dir}
-	i.file = &database.File{Schema: schema(), Path: filepath.Join(dir, File), Base: base,
+// ReadServer opens the index of a server for reading only.
+func ReadServer(ctx context.Context, s *database.Server) (*Index, error) {
+	t, err := s.OpenToRead(ctx, schema())
+	if err != nil {
+		return nil, fmt.Errorf("open the index for reading: %w", err)
+	}
+	return &Index{file: t, path: s.Name()}, nil
+}
+
+func newIndex(dir string, base *database.Base, fill Fill) (*Index, *database.File) {
+	f := &database.File{Schema: schema(), Path: filepath.Join(dir, File), Base: base,
 		Statements: map[string]string{"turn": turnSQL, "update": updateSQL, "insert": insertSQL}}
-	i.file.Fill = func(ctx context.Context, w *sql.DB) error {
+	f.Fill = func(ctx context.Context, w database.Writer) error {
 		complete, err := fill(ctx, func(r Row) error {
-			if _, err := w.ExecContext(ctx, insertSQL, r.values()...); !database.IsUnique(err) {
-				return err
-			}
-			return nil
+			_, err := w.ExecContext(ctx, addSQL, r.values()...)
+			return err
 		})
 		if err != nil {
 			return err
 		}
 		return setComplete(ctx, w, complete)
 	}
-	return i
+	return &Index{base: base, path: f.Path, dir: dir}, f
 }
 
-// Path is where the file lies.
-func (i *Index) Path() string { return i.file.Path }
+// Path is where the file lies, or the tables.
+func (i *Index) Path() string { return i.path }
 
 // Updates is how often a row was put since the index was opened.
 func (i *Index) Updates() int64 { return i.updates.Load() }
@@ -143,6 +168,7 @@ const (
 		status=?, phase=?, outbox_pending=?
 		WHERE uuid=? AND generation<=?`
 	insertSQL = `INSERT INTO tasks (` + columns + `) VALUES (` + placeholders + `) ON CONFLICT(uuid) DO NOTHING`
+	addSQL    = `INSERT INTO tasks (` + columns + `) VALUES (` + placeholders + `) ON CONFLICT DO NOTHING` // nor a second live run of a key
 )
 
 // changing are the values of columns that change while a run is under way.
@@ -198,7 +224,7 @@ func (i *Index) Put(ctx context.Context, r Row) error {
 }
 
 // updated runs an update and reports whether it found its row.
-func updated(ctx context.Context, s *sql.Stmt, args []any) (found bool, err error) {
+func updated(ctx context.Context, s database.Stmt, args []any) (found bool, err error) {
 	err = database.Retry(ctx, func() error {
 		r, err := s.ExecContext(ctx, args...)
 		if err != nil {
@@ -335,11 +361,7 @@ func (i *Index) SetComplete(ctx context.Context, yes bool) error {
 	})
 }
 
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
-func setComplete(ctx context.Context, db execer, yes bool) error {
-	_, err := db.ExecContext(ctx, `INSERT INTO index_meta VALUES ('complete', ?) ON CONFLICT DO UPDATE SET value=excluded.value`, map[bool]string{true: "1", false: "0"}[yes])
+func setComplete(ctx context.Context, db database.Writer, yes bool) error {
+	_, err := db.ExecContext(ctx, `INSERT INTO index_meta VALUES ('complete', ?) ON CONFLICT(key) DO UPDATE SET value=excluded.value`, map[bool]string{true: "1", false: "0"}[yes])
 	return err
 }

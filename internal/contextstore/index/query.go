@@ -63,7 +63,7 @@ func (w *where) add(term string, args ...any) {
 
 func (w *where) String() string {
 	if len(w.terms) == 0 {
-		return "1"
+		return "true"
 	}
 	return strings.Join(w.terms, " AND ")
 }
@@ -92,6 +92,8 @@ func (f Filter) index() string {
 	return "idx_tasks_created_at"
 }
 
+const uuidBegins = `uuid LIKE ? ESCAPE '\'`
+
 // where returns the filter's condition.
 func (f Filter) where() *where {
 	w := &where{index: f.index()}
@@ -113,7 +115,7 @@ func (f Filter) where() *where {
 	}
 	if f.Text != "" {
 		like := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Text)
-		w.add(`(title LIKE ? ESCAPE '\' OR uuid LIKE ? ESCAPE '\')`, "%"+like+"%", like+"%")
+		w.add(`(title LIKE ? ESCAPE '\' OR `+uuidBegins+`)`, "%"+like+"%", like+"%")
 	}
 	return w
 }
@@ -204,7 +206,7 @@ func (f Filter) count(ctx context.Context, db *sql.DB) (n int64, more bool, err 
 }
 
 func countSQL(w *where) string {
-	return `SELECT count(*) FROM (SELECT 1 FROM tasks INDEXED BY ` + w.index + ` WHERE ` + w.String() + ` ORDER BY created_at DESC LIMIT ?)`
+	return `SELECT count(*) FROM (SELECT 1 FROM tasks INDEXED BY ` + w.index + ` WHERE ` + w.String() + ` ORDER BY created_at DESC LIMIT ?) AS rows`
 }
 
 // byOpen makes SQLite read the few rows that have not ended, however small it
@@ -384,7 +386,7 @@ func (i *Index) Row(ctx context.Context, uuid string) (row Row, ok bool, err err
 // Each calls f for every row, by uuid. Between the calls it holds nothing, so f may
 // change rows.
 func (i *Index) Each(ctx context.Context, f func(Row) error) error {
-	return i.inBatches(ctx, `1`, f)
+	return i.inBatches(ctx, `true`, f)
 }
 
 // inBatches calls f for each row of a condition, by uuid. Between the calls it holds

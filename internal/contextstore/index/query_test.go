@@ -135,32 +135,33 @@ func empty(t fataler, i *Index) {
 
 // Whatever is written, by us or by a person, the counters say what the rows do.
 func TestCountersAreTrue(t *testing.T) {
-	t.Parallel()
-	i := open(t, t.TempDir())
-	rapid.Check(t, func(t *rapid.T) {
-		empty(t, i)
-		for n := range rapid.IntRange(1, 25).Draw(t, "steps") {
-			r := someRow(t, rapid.IntRange(0, 5).Draw(t, "row"))
-			var err error
-			switch rapid.IntRange(0, 6).Draw(t, "step") {
-			case 0:
-				err = i.Insert(t.Context(), r)
-			case 1, 2, 3:
-				err = i.Put(t.Context(), r)
-			case 4:
-				_, err = writer(i).Exec(`UPDATE OR IGNORE tasks SET status=?, user=?, total_tokens=total_tokens+1 WHERE rowid%2=?`, string(r.Status), database.Null(r.User), n%2)
-			case 5:
-				_, err = writer(i).Exec(`UPDATE tasks SET completed_at=? WHERE rowid%2=?`, database.Null(r.CompletedAt.String()), n%2)
-			case 6:
-				err = i.Drop(t.Context(), r.UUID)
+	engines(t, func(t *testing.T, open func() *Index) {
+		i := open()
+		rapid.Check(t, func(t *rapid.T) {
+			empty(t, i)
+			for n := range rapid.IntRange(1, 25).Draw(t, "steps") {
+				r := someRow(t, rapid.IntRange(0, 5).Draw(t, "row"))
+				var err error
+				switch rapid.IntRange(0, 6).Draw(t, "step") {
+				case 0:
+					err = i.Insert(t.Context(), r)
+				case 1, 2, 3:
+					err = i.Put(t.Context(), r)
+				case 4:
+					_, err = writer(i).Exec(`UPDATE tasks SET status=?, user=?, total_tokens=total_tokens+1 WHERE rowid%2=?`, string(r.Status), database.Null(r.User), n%2)
+				case 5:
+					_, err = writer(i).Exec(`UPDATE tasks SET completed_at=? WHERE rowid%2=?`, database.Null(r.CompletedAt.String()), n%2)
+				case 6:
+					err = i.Drop(t.Context(), r.UUID)
+				}
+				if err != nil && !errors.Is(err, ErrNewerOwner) && !database.IsUnique(err) {
+					t.Fatal(err)
+				}
+				sameCounters(t, i)
 			}
-			if err != nil && !errors.Is(err, ErrNewerOwner) && !database.IsUnique(err) {
-				t.Fatal(err)
-			}
+			empty(t, i)
 			sameCounters(t, i)
-		}
-		empty(t, i)
-		sameCounters(t, i)
+		})
 	})
 }
 
@@ -175,143 +176,147 @@ func (f Filter) takesRow(r Row) bool {
 // A listing read page by page is what its filter takes, newest first, each row
 // once, also if rows are deleted between the pages.
 func TestListings(t *testing.T) {
-	t.Parallel()
-	i := open(t, t.TempDir())
-	rapid.Check(t, func(t *rapid.T) {
-		empty(t, i)
-		for n := range rapid.IntRange(0, 20).Draw(t, "rows") {
-			r := someRow(t, n)
-			if err := i.Insert(t.Context(), r); err != nil {
-				t.Fatal(err)
+	engines(t, func(t *testing.T, open func() *Index) {
+		i := open()
+		rapid.Check(t, func(t *rapid.T) {
+			empty(t, i)
+			for n := range rapid.IntRange(0, 20).Draw(t, "rows") {
+				r := someRow(t, n)
+				if err := i.Insert(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		few := func(label string, values ...string) string {
-			return rapid.SampledFrom(append(values, "", "", "")).Draw(t, label)
-		}
-		f := Filter{
-			Status: task.Status(few("fstatus", "running", "completed", "failed")), User: few("fuser", "ken"), Source: few("fsource", "github"), Owner: few("fowner", "o"),
-			Repo: few("frepo", "r"), Type: few("ftype", "issue"), ID: few("fid", "1", "1-3"), Text: few("ftext", "_", "%", "a-", "x"), Limit: rapid.IntRange(1, 4).Draw(t, "limit"),
-		}
-		if rapid.Bool().Draw(t, "since") {
-			f.Since = time.Date(2024, 2, rapid.IntRange(1, 40).Draw(t, "from"), 0, 0, 0, 0, time.UTC)
-		}
-		if rapid.Bool().Draw(t, "until") {
-			f.Until = time.Date(2024, 2, rapid.IntRange(1, 60).Draw(t, "to"), 0, 0, 0, 0, time.UTC)
-		}
-		var want []Row
-		for _, r := range rowsIn(t, i) {
-			if f.takesRow(r) {
-				want = append(want, r)
+			few := func(label string, values ...string) string {
+				return rapid.SampledFrom(append(values, "", "", "")).Draw(t, label)
 			}
-		}
-		slices.SortFunc(want, func(a, b Row) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt.Time), cmp.Compare(b.id, a.id)) })
-		remove := rapid.Bool().Draw(t, "remove")
-		var got []Row
-		for page := f; ; {
-			p, err := i.List(t.Context(), page)
-			if err != nil {
-				t.Fatal(err)
+			f := Filter{
+				Status: task.Status(few("fstatus", "running", "completed", "failed")), User: few("fuser", "ken"), Source: few("fsource", "github"), Owner: few("fowner", "o"),
+				Repo: few("frepo", "r"), Type: few("ftype", "issue"), ID: few("fid", "1", "1-3"), Text: few("ftext", "_", "%", "a-", "x"), Limit: rapid.IntRange(1, 4).Draw(t, "limit"),
 			}
-			if total := int64(len(want)); p.AtLeast || p.Total != total && (!remove || p.Total != total-int64(len(got))) {
-				t.Fatalf("total %d of %d, after %d", p.Total, len(want), len(got))
+			if rapid.Bool().Draw(t, "since") {
+				f.Since = time.Date(2024, 2, rapid.IntRange(1, 40).Draw(t, "from"), 0, 0, 0, 0, time.UTC)
 			}
-			got = append(got, p.Rows...)
-			if p.Next == "" {
-				break
+			if rapid.Bool().Draw(t, "until") {
+				f.Until = time.Date(2024, 2, rapid.IntRange(1, 60).Draw(t, "to"), 0, 0, 0, 0, time.UTC)
 			}
-			page.After = p.Next
-			for _, r := range p.Rows {
-				if remove {
-					if err := i.Drop(t.Context(), r.UUID); err != nil {
-						t.Fatal(err)
+			var want []Row
+			for _, r := range rowsIn(t, i) {
+				if f.takesRow(r) {
+					want = append(want, r)
+				}
+			}
+			slices.SortFunc(want, func(a, b Row) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt.Time), cmp.Compare(b.id, a.id)) })
+			remove := rapid.Bool().Draw(t, "remove")
+			var got []Row
+			for page := f; ; {
+				p, err := i.List(t.Context(), page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if total := int64(len(want)); p.AtLeast || p.Total != total && (!remove || p.Total != total-int64(len(got))) {
+					t.Fatalf("total %d of %d, after %d", p.Total, len(want), len(got))
+				}
+				got = append(got, p.Rows...)
+				if p.Next == "" {
+					break
+				}
+				page.After = p.Next
+				for _, r := range p.Rows {
+					if remove {
+						if err := i.Drop(t.Context(), r.UUID); err != nil {
+							t.Fatal(err)
+						}
 					}
 				}
 			}
-		}
-		if d := gocmp.Diff(want, got, sameRow); d != "" {
-			t.Fatal(d)
-		}
+			if d := gocmp.Diff(want, got, sameRow); d != "" {
+				t.Fatal(d)
+			}
+		})
 	})
 }
 
 func TestCursorsOfStrangers(t *testing.T) {
-	t.Parallel()
-	i := open(t, t.TempDir())
-	for _, c := range []string{"x", ".", ".1", "2024-01-15T10:30:00.123456Z", "2024-01-15T10:30:00.123456Z.", "2024-01-15T10:30:00.123456Z.x", "2024.1", "'; DROP TABLE tasks; --.1"} {
-		if _, err := i.List(t.Context(), Filter{After: c}); err == nil || !strings.Contains(err.Error(), "no place in a listing") {
-			t.Errorf("%q: %v", c, err)
+	engines(t, func(t *testing.T, open func() *Index) {
+		i := open()
+		for _, c := range []string{"x", ".", ".1", "2024-01-15T10:30:00.123456Z", "2024-01-15T10:30:00.123456Z.", "2024-01-15T10:30:00.123456Z.x", "2024.1", "'; DROP TABLE tasks; --.1"} {
+			if _, err := i.List(t.Context(), Filter{After: c}); err == nil || !strings.Contains(err.Error(), "no place in a listing") {
+				t.Errorf("%q: %v", c, err)
+			}
 		}
-	}
+	})
 }
 
 func TestBatches(t *testing.T) {
-	t.Parallel()
-	i := open(t, t.TempDir())
-	want := 2*batch + 3
-	tx, err := writer(i).Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range want {
-		r := Row{UUID: fmt.Sprint(n), Key: task.Key{ID: fmt.Sprint(n)}, Status: task.Queued, OutboxPending: 1}
-		if n%3 == 0 {
-			r.Status, r.Phase = task.Completed, "ending"
-		}
-		if _, err := tx.Exec(insertSQL, r.values()...); err != nil {
+	engines(t, func(t *testing.T, open func() *Index) {
+		i := open()
+		want := 2*batch + 3
+		tx, err := writer(i).Begin()
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	ended := Row{UUID: "ended", Status: task.Completed}
-	if _, err := tx.Exec(insertSQL, ended.values()...); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	opened, pending := map[string]bool{}, map[string]bool{}
-	err = errors.Join(
-		i.Unfinished(t.Context(), func(r Row) error {
-			opened[r.UUID] = true
-			if len(opened) > 1 {
-				return nil
+		for n := range want {
+			r := Row{UUID: fmt.Sprint(n), Key: task.Key{ID: fmt.Sprint(n)}, Status: task.Queued, OutboxPending: 1}
+			if n%3 == 0 {
+				r.Status, r.Phase = task.Completed, "ending"
 			}
-			_, err := i.Generation(t.Context(), r.UUID) // the index can be used meanwhile
-			return err
-		}),
-		i.Pending(t.Context(), func(r Row) error { pending[r.UUID] = true; return nil }))
-	if err != nil || len(opened) != want || len(pending) != want || opened["ended"] {
-		t.Error(len(opened), len(pending), err)
-	}
-	stop := errors.New("stop")
-	if err := i.Unfinished(t.Context(), func(Row) error { return stop }); !errors.Is(err, stop) {
-		t.Error(err)
-	}
-	p, err := i.List(t.Context(), Filter{Type: "x"})
-	if err != nil || p.Total != 0 {
-		t.Error(p.Total, err)
-	}
+			if _, err := tx.Exec(insertSQL, r.values()...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := Row{UUID: "ended", Status: task.Completed}
+		if _, err := tx.Exec(insertSQL, ended.values()...); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		opened, pending := map[string]bool{}, map[string]bool{}
+		err = errors.Join(
+			i.Unfinished(t.Context(), func(r Row) error {
+				opened[r.UUID] = true
+				if len(opened) > 1 {
+					return nil
+				}
+				_, err := i.Generation(t.Context(), r.UUID) // the index can be used meanwhile
+				return err
+			}),
+			i.Pending(t.Context(), func(r Row) error { pending[r.UUID] = true; return nil }))
+		if err != nil || len(opened) != want || len(pending) != want || opened["ended"] {
+			t.Error(len(opened), len(pending), err)
+		}
+		stop := errors.New("stop")
+		if err := i.Unfinished(t.Context(), func(Row) error { return stop }); !errors.Is(err, stop) {
+			t.Error(err)
+		}
+		p, err := i.List(t.Context(), Filter{Type: "x"})
+		if err != nil || p.Total != 0 {
+			t.Error(p.Total, err)
+		}
+	})
 }
 
 func TestManyConditionsAreCountedUpToALimit(t *testing.T) {
-	t.Parallel()
-	i := open(t, t.TempDir())
-	tx, err := writer(i).Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range countLimit + 1 {
-		r := Row{UUID: fmt.Sprint(n), Key: task.Key{Repo: "r"}, Status: task.Completed}
-		if _, err := tx.Exec(insertSQL, r.values()...); err != nil {
+	engines(t, func(t *testing.T, open func() *Index) {
+		i := open()
+		tx, err := writer(i).Begin()
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if p, err := i.List(t.Context(), Filter{Repo: "r"}); err != nil || p.Total != countLimit || !p.AtLeast {
-		t.Error(p.Total, p.AtLeast, err)
-	}
-	if p, err := i.List(t.Context(), Filter{Status: task.Completed, Limit: 2000}); err != nil || p.Total != countLimit+1 || p.AtLeast || len(p.Rows) != maxLimit {
-		t.Error(p.Total, p.AtLeast, len(p.Rows), err)
-	}
+		for n := range countLimit + 1 {
+			r := Row{UUID: fmt.Sprint(n), Key: task.Key{Repo: "r"}, Status: task.Completed}
+			if _, err := tx.Exec(insertSQL, r.values()...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := i.List(t.Context(), Filter{Repo: "r"}); err != nil || p.Total != countLimit || !p.AtLeast {
+			t.Error(p.Total, p.AtLeast, err)
+		}
+		if p, err := i.List(t.Context(), Filter{Status: task.Completed, Limit: 2000}); err != nil || p.Total != countLimit+1 || p.AtLeast || len(p.Rows) != maxLimit {
+			t.Error(p.Total, p.AtLeast, len(p.Rows), err)
+		}
+	})
 }

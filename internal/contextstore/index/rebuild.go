@@ -23,7 +23,7 @@ import (
 // which the caller says by SetComplete. If the file turns out to be malformed it
 // is moved aside and fill called once more, for a new one.
 func (i *Index) Rebuild(ctx context.Context, fill func(add func(Row) error) error, conflict func(stands string, left Row)) (rows int64, err error) {
-	if i.file.Base == nil || !i.file.Base.Alone() {
+	if i.base == nil || !i.base.Alone() {
 		return 0, fmt.Errorf("rebuild the index: the house is not held exclusively")
 	}
 	rows, err = i.remake(ctx, fill, conflict)
@@ -41,23 +41,32 @@ func (i *Index) Rebuild(ctx context.Context, fill func(add func(Row) error) erro
 
 func (i *Index) remake(ctx context.Context, fill func(add func(Row) error) error, conflict func(string, Row)) (rows int64, err error) {
 	err = i.file.Write(func(h *database.Handles) (err error) {
-		if _, err := h.W.ExecContext(ctx, rebuildCache); err != nil {
-			return err
+		if !h.Postgres {
+			if _, err := h.W.ExecContext(ctx, rebuildCache); err != nil {
+				return err
+			}
+			defer func() {
+				_, cerr := h.W.ExecContext(context.WithoutCancel(ctx), `PRAGMA cache_size=-2000`)
+				err = errors.Join(err, cerr)
+			}()
 		}
-		defer func() {
-			_, cerr := h.W.ExecContext(context.WithoutCancel(ctx), `PRAGMA cache_size=-2000`)
-			err = errors.Join(err, cerr)
-		}()
 		tx, err := h.W.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
-		rows, err = i.refill(ctx, tx, fill, conflict)
+		if h.Postgres {
+			rows, err = i.refillTables(ctx, tx, fill, conflict)
+		} else {
+			rows, err = i.refill(ctx, tx, fill, conflict)
+		}
 		if err == nil {
 			err = tx.Commit()
 		}
 		if err != nil {
 			return errors.Join(err, tx.Rollback())
+		}
+		if h.Postgres {
+			return nil
 		}
 		// The WAL has grown to the size of the index.
 		_, err = h.W.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
@@ -70,6 +79,25 @@ func (i *Index) remake(ctx context.Context, fill func(add func(Row) error) error
 // any order, and a page that finds no room goes to the WAL each time it changes.
 const rebuildCache = `PRAGMA cache_size=-65536`
 
+// rowsAtOnce are added to PostgreSQL with one statement: asking takes longer than adding.
+const rowsAtOnce = 100
+
+// keepHighest gives rows the generations that were known where those are higher.
+const keepHighest = `UPDATE tasks SET generation=k.generation FROM known AS k WHERE k.uuid=tasks.uuid AND k.generation>tasks.generation`
+
+// keepKnown keeps the generations in a table known and empties the others.
+func keepKnown(ctx context.Context, tx *sql.Tx) error {
+	empty := []string{
+		`CREATE TEMP TABLE known (uuid TEXT PRIMARY KEY, generation INTEGER) WITHOUT ROWID`,
+		`INSERT INTO known SELECT uuid, generation FROM tasks WHERE generation > 0 ORDER BY uuid`,
+		`DELETE FROM tasks`,
+	}
+	for _, c := range counters {
+		empty = append(empty, `DELETE FROM `+c.table)
+	}
+	return execAll(ctx, tx, empty)
+}
+
 func (i *Index) refill(ctx context.Context, tx *sql.Tx, fill func(add func(Row) error) error, conflict func(string, Row)) (rows int64, err error) {
 	// Sorted at the end, indexes cost a fraction of what they do row by row.
 	indexes, err := takeOff(ctx, tx, "index")
@@ -80,20 +108,59 @@ func (i *Index) refill(ctx context.Context, tx *sql.Tx, fill func(add func(Row) 
 	if err != nil {
 		return 0, err
 	}
-	err = execAll(ctx, tx, []string{
-		`CREATE TEMP TABLE known (uuid TEXT PRIMARY KEY, generation INTEGER) WITHOUT ROWID`,
-		`INSERT INTO known SELECT uuid, generation FROM tasks WHERE generation > 0 ORDER BY uuid`,
-		`DELETE FROM tasks`, `DELETE FROM task_days`, `DELETE FROM task_months`, `DELETE FROM task_repo_days`, `DELETE FROM task_repo_months`, `DELETE FROM task_sums`, `DELETE FROM task_repos`,
+	if err := keepKnown(ctx, tx); err != nil {
+		return 0, err
+	}
+	insert, err := tx.PrepareContext(ctx, addSQL)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, insert.Close()) }()
+	rows, err = i.fill(ctx, tx, fill, conflict, 1, func(all []Row) (left []Row, err error) {
+		result, err := insert.ExecContext(ctx, all[0].values()...)
+		if err != nil {
+			return nil, err
+		}
+		n, err := result.RowsAffected()
+		return all[n:], err
 	})
 	if err != nil {
 		return 0, err
 	}
-	rows, err = i.fill(ctx, tx, fill, conflict)
+	// Summed up at the end, counters cost a fraction of what they do row by row.
+	return rows, execAll(ctx, tx, slices.Concat([]string{keepHighest}, countersSQL(false), triggers, indexes, []string{`DROP TABLE known`}))
+}
+
+// refillTables is refill in PostgreSQL, where the indexes stay: who reads sees the old rows until the
+// end, and would wait for an index that is taken off.
+func (i *Index) refillTables(ctx context.Context, tx *sql.Tx, fill func(add func(Row) error) error, conflict func(string, Row)) (rows int64, err error) {
+	if err := execAll(ctx, tx, []string{`ALTER TABLE tasks DISABLE TRIGGER USER`}); err != nil {
+		return 0, err
+	}
+	if err := keepKnown(ctx, tx); err != nil {
+		return 0, err
+	}
+	rows, err = i.fill(ctx, tx, fill, conflict, rowsAtOnce, func(all []Row) (left []Row, err error) {
+		var values []any
+		for _, r := range all {
+			values = append(values, r.values()...)
+		}
+		query := strings.Replace(addSQL, `(`+placeholders+`)`, `(`+strings.Repeat(placeholders+`),(`, len(all)-1)+placeholders+`)`, 1)
+		added, err := database.Read(ctx, tx, database.Text, query+` RETURNING uuid`, values...)
+		for _, r := range all {
+			if len(added) > 0 && added[0] == database.Kept(r.UUID) { // in the order of the values
+				added = added[1:]
+			} else {
+				left = append(left, r)
+			}
+		}
+		return left, err
+	})
 	if err != nil {
 		return 0, err
 	}
-	// Summed up at the end, counters cost a fraction of what they do row by row.
-	return rows, execAll(ctx, tx, slices.Concat(countersSQL(), triggers, indexes, []string{`DROP TABLE known`}))
+	return rows, execAll(ctx, tx, append(append([]string{keepHighest}, countersSQL(true)...), `ALTER TABLE tasks ENABLE TRIGGER USER`, `DROP TABLE known`,
+		`ANALYZE tasks, task_days, task_months, task_repo_days, task_repo_months, task_sums, task_repos`))
 }
 
 // takeOff drops the indexes or triggers of tasks and returns what makes them
@@ -129,44 +196,42 @@ func execAll(ctx context.Context, tx *sql.Tx, queries []string) error {
 	return nil
 }
 
-// fill adds the rows.
-func (i *Index) fill(ctx context.Context, tx *sql.Tx, fill func(add func(Row) error) error, conflict func(string, Row)) (rows int64, err error) {
-	insert, err := tx.PrepareContext(ctx, insertSQL)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, insert.Close()) }()
-	known, err := tx.PrepareContext(ctx, `SELECT generation FROM known WHERE uuid=?`)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, known.Close()) }()
-	err = fill(func(r Row) error {
-		var g int64
-		if err := known.QueryRowContext(ctx, r.UUID).Scan(&g); err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		r.Generation = max(r.Generation, g)
-		result, err := insert.ExecContext(ctx, r.values()...)
-		switch {
-		case database.IsUnique(err):
-			var stands string
-			err := tx.QueryRowContext(ctx, `SELECT uuid FROM tasks WHERE task_source=? AND owner=? AND repo=? AND task_type=? AND task_id=?
-				AND `+live, r.Key.Source, r.Key.Owner, r.Key.Repo, r.Key.Type, r.Key.ID).Scan(&stands)
-			if err != nil {
-				return err
-			}
-			conflict(stands, r)
+// fill adds the rows, so many at once; add returns those that could not be beside others.
+func (i *Index) fill(ctx context.Context, tx *sql.Tx, fill func(add func(Row) error) error, conflict func(string, Row), most int, add func([]Row) ([]Row, error)) (rows int64, err error) {
+	var all []Row
+	put := func() error {
+		if len(all) == 0 {
 			return nil
-		case err != nil:
-			return err
 		}
-		n, err := result.RowsAffected()
-		if err == nil && n == 0 {
-			conflict(r.UUID, r)
+		left, err := add(all)
+		rows += int64(len(all) - len(left))
+		for _, r := range left {
+			if err == nil {
+				err = i.standing(ctx, tx, r, conflict)
+			}
 		}
-		rows += n
+		all = all[:0]
 		return err
+	}
+	err = fill(func(r Row) error {
+		if all = append(all, r); len(all) < most {
+			return nil
+		}
+		return put()
 	})
+	if err == nil {
+		err = put()
+	}
 	return rows, err
+}
+
+// standing tells conflict of the row in whose way another one is.
+func (i *Index) standing(ctx context.Context, tx *sql.Tx, r Row, conflict func(string, Row)) error {
+	var stands string
+	err := tx.QueryRowContext(ctx, `SELECT uuid FROM tasks WHERE uuid=? OR task_source=? AND owner=? AND repo=? AND task_type=? AND task_id=? AND `+live+
+		` ORDER BY uuid=? DESC LIMIT 1`, r.UUID, r.Key.Source, r.Key.Owner, r.Key.Repo, r.Key.Type, r.Key.ID, r.UUID).Scan(&stands)
+	if err == nil {
+		conflict(stands, r)
+	}
+	return err
 }

@@ -34,16 +34,65 @@ const totalColumns = `tasks, llm_calls, tool_calls, tokens, compressions, compre
 // rowRepo is a row's repository as the counters name it.
 const rowRepo = `owner || CASE owner WHEN '' THEN '' ELSE '/' END || repo`
 
+// Whether a row has a start and an end, and the milliseconds between them, as SQLite says it.
+const (
+	rowTimed = `(strftime('%s', substr(started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(completed_at, 1, 19)) IS NOT NULL)`
+	rowMS    = `coalesce((strftime('%s', substr(completed_at, 1, 19)) - strftime('%s', substr(started_at, 1, 19))) * 1000 + substr(completed_at, 21, 3) - substr(started_at, 21, 3), 0)`
+)
+
+// otherwise are texts of the queries with what PostgreSQL is told instead: see postgres.sql.
+var otherwise = []string{
+	rowTimed, `CASE WHEN took_ms IS NULL THEN 0 ELSE 1 END`,
+	rowMS, `coalesce(took_ms, 0)`,
+	uuidBegins, `uuid ~~ lower(?)`, // so that the key's index finds it
+}
+
 // rowValues are what a row counts, in the order of totalColumns.
 var rowValues = []string{
 	`1`, `coalesce(llm_call_count, 0)`, `coalesce(tool_call_count, 0)`, `coalesce(total_tokens, 0)`, `coalesce(compression_count, 0)`,
-	`compression_failures`, `message_count`, `bytes`,
-	`(strftime('%s', substr(started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(completed_at, 1, 19)) IS NOT NULL)`,
-	`coalesce((strftime('%s', substr(completed_at, 1, 19)) - strftime('%s', substr(started_at, 1, 19))) * 1000 + substr(completed_at, 21, 3) - substr(started_at, 21, 3), 0)`,
+	`compression_failures`, `message_count`, `bytes`, rowTimed, rowMS,
 	`prompt_tokens`, `cached_tokens`, `cache_write_tokens`, `completion_tokens`, `reasoning_tokens`, `cost_micro_usd`, `unpriced_calls`,
 }
 
-// sqlOf is the text of tasks.sql with what the counters have in common.
+// counters are the tables of counters, with what they are told apart by and how that follows from
+// a row as StatsFilter.rows has it.
+var counters = []struct{ table, keys, of string }{
+	{"task_days", `day, user, status`, `day, user, status`},
+	{"task_months", `month, user, status`, `substr(day, 1, 7), user, status`},
+	{"task_repo_days", `day, repo, model, status`, `day, repo, model, status`},
+	{"task_repo_months", `month, repo, model, status`, `substr(day, 1, 7), repo, model, status`},
+	{"task_sums", `user, status, repo, model`, `user, status, repo, model`},
+	{"task_repos", `repo, model, status`, `repo, model, status`},
+}
+
+// byKeys are the first columns of a query, by how many commas are between the keys of a counter.
+var byKeys = map[int]string{2: "1, 2, 3", 3: "1, 2, 3, 4"}
+
+// countedColumns are the columns that counters follow from.
+const countedColumns = `status, user, owner, repo, model, started_at, completed_at, llm_call_count, tool_call_count, total_tokens, compression_count, ` +
+	`compression_failures, message_count, bytes, ` + spendingColumns
+
+// postgresOf is the text of postgres.sql with what follows from the columns.
+func postgresOf(text string) string {
+	names := strings.Split(totalColumns, ", ")
+	var add []string
+	for _, n := range names {
+		add = append(add, n+" = c."+n+" + excluded."+n)
+	}
+	counted := strings.Split(countedColumns, ", ")
+	changed := StatsFilter{}.of(`(SELECT 1 AS sign, c.* FROM unnest(came) AS c UNION ALL SELECT -1, g.* FROM unnest(gone) AS g) AS changed`, "sign, "+rowColumns()).sql
+	var count, clearing strings.Builder
+	for _, c := range counters {
+		by := byKeys[strings.Count(c.keys, ",")]
+		fmt.Fprintf(&count, `INSERT INTO %s AS c SELECT %s, sum(sign * %s) FROM (%s) AS changed GROUP BY %s ORDER BY %s ON CONFLICT (%s) DO UPDATE SET %s;`+"\n    ",
+			c.table, c.of, strings.Join(names, "), sum(sign * "), changed, by, by, c.keys, strings.Join(add, ", "))
+		fmt.Fprintf(&clearing, "DELETE FROM %s WHERE tasks = 0 AND (%s) IN (SELECT %s FROM (%s) AS changed);\n        ", c.table, c.keys, c.of, changed)
+	}
+	return strings.NewReplacer("{count}", count.String(), "{clear}", clearing.String(), "{ended}", ended, "{columns}", countedColumns,
+		"{old}", "OLD."+strings.Join(counted, ", OLD."), "{new}", "NEW."+strings.Join(counted, ", NEW.")).Replace(text)
+}
+
+// sqlOf is the text of tasks.sql and sqlite.sql with what the counters have in common.
 func sqlOf(text string) string {
 	names := strings.Split(totalColumns, ", ")
 	sums, add, values := make([]string, len(names)), make([]string, len(names)), make([]string, len(names))
@@ -64,18 +113,21 @@ func sqlOf(text string) string {
 		"{values}", strings.Join(values, ",\n        "), "{repo}", ofRow.Replace(rowRepo)).Replace(text)
 }
 
-// countersSQL makes the counters of the rows that there are; those of months follow by a trigger
-// or from those of days.
-func countersSQL() []string {
-	ended := StatsFilter{}.rows(rowsEnded).sql
+// countersSQL makes the counters of the rows that there are. Those of months follow by a trigger in
+// SQLite, others from those of days.
+func countersSQL(postgres bool) []string {
 	sums := sumsOf(totalColumns)
-	return []string{
-		`INSERT INTO task_days SELECT day, user, status, ` + sums + ` FROM (` + ended + `) GROUP BY 1, 2, 3`,
-		`INSERT INTO task_repo_days SELECT day, repo, model, status, ` + sums + ` FROM (` + ended + `) GROUP BY 1, 2, 3, 4`,
-		`INSERT INTO task_repo_months SELECT substr(day, 1, 7), repo, model, status, ` + sums + ` FROM task_repo_days GROUP BY 1, 2, 3, 4`,
-		`INSERT INTO task_sums SELECT user, status, repo, model, ` + sums + ` FROM (` + ended + `) GROUP BY 1, 2, 3, 4`,
-		`INSERT INTO task_repos SELECT repo, model, status, ` + sums + ` FROM task_repo_months GROUP BY 1, 2, 3`,
+	rows := `(` + StatsFilter{}.rows(rowsEnded).sql + `) AS rows`
+	var all []string
+	for n, from := range []string{rows, `task_days`, rows, `task_repo_days`, rows, `task_repo_months`} {
+		c := counters[n]
+		if c.table == "task_months" && !postgres {
+			continue
+		}
+		by := byKeys[strings.Count(c.keys, ",")]
+		all = append(all, `INSERT INTO `+c.table+` SELECT `+c.of+`, `+sums+` FROM `+from+` GROUP BY `+by)
 	}
+	return all
 }
 
 func (t *Totals) fields() []any {
@@ -236,7 +288,7 @@ func summed(by, and string, from query) query {
 	if and != "''" { // a constant keeps SQLite from reading in the order of a key
 		group += `, ` + and
 	}
-	return query{`SELECT ` + by + `, ` + and + `, status, ` + sumsOf(totalColumns) + ` FROM (` + from.sql + `) GROUP BY ` + group, from.args}
+	return query{`SELECT ` + by + `, ` + and + `, status, ` + sumsOf(totalColumns) + ` FROM (` + from.sql + `) AS rows GROUP BY ` + group, from.args}
 }
 
 // byDay sums the days of what ended, of each status alone: then the keys of the counters, which
@@ -267,7 +319,7 @@ func (f StatsFilter) where(user, repo bool) *where {
 		w.add("user=?", f.User)
 	}
 	if repo && f.Repo != "" {
-		w.add("(repo=? OR substr(repo, -length(?))=?)", f.Repo, "/"+f.Repo, "/"+f.Repo)
+		w.add("(repo=? OR substr(repo, length(repo)-length(?)+1)=?)", f.Repo, "/"+f.Repo, "/"+f.Repo)
 	}
 	if repo && f.Model != "" {
 		w.add("model=?", f.Model)
@@ -328,18 +380,21 @@ func (f StatsFilter) span(days, months string, each bool) query {
 
 // Which rows are read: those that ended, or those that did not.
 const (
-	rowsEnded = `tasks WHERE status IN ('completed', 'stopped', 'failed')`
+	ended     = `status IN ('completed', 'stopped', 'failed')`
+	rowsEnded = `tasks WHERE ` + ended
 	rowsOpen  = `tasks ` + byOpen + ` WHERE ` + live
 )
 
 // rows are the rows that the filter takes, as counters.
-func (f StatsFilter) rows(which string) query {
+func (f StatsFilter) rows(which string) query { return f.of(which, rowColumns()) }
+
+// rowColumns are what a row counts, by the names of the counters.
+func rowColumns() string {
 	names := strings.Split(totalColumns, ", ")
-	cols := make([]string, len(names))
 	for i, n := range names {
-		cols[i] = rowValues[i] + " AS " + n
+		names[i] = rowValues[i] + " AS " + n
 	}
-	return f.of(which, strings.Join(cols, ", "))
+	return strings.Join(names, ", ")
 }
 
 // of are some columns of the rows that the filter takes.
@@ -356,5 +411,5 @@ func (f StatsFilter) of(which, columns string) query {
 		w.args = append([]any{f.User}, w.args...)
 	}
 	return query{`SELECT * FROM (SELECT coalesce(substr(completed_at, 1, 10), '') AS day, coalesce(user, '') AS user, ` + rowRepo + ` AS repo,
-		coalesce(model, '') AS model, status, ` + columns + ` FROM ` + which + `) WHERE ` + w.String(), w.args}
+		coalesce(model, '') AS model, status, ` + columns + ` FROM ` + which + `) AS rows WHERE ` + w.String(), w.args}
 }

@@ -16,51 +16,52 @@ import (
 
 // Whatever is asked for, the counters say what the rows do.
 func TestStatsAreTheRows(t *testing.T) {
-	t.Parallel()
-	i := open(t, t.TempDir())
-	rnd := rand.New(rand.NewPCG(3, 4))
-	for n := range 400 {
-		r := aTask(rnd, n, 400)
-		r.User, r.Key.Repo, r.Key.Owner, r.Model = "user"+strconv.Itoa(n%3), "repo"+strconv.Itoa(n%4), "owner", "model"+strconv.Itoa(n%5)
-		if r.Status == task.Failed {
-			r.Error = []string{"", "the checks failed", strings.Repeat("長", 2*maxReason)}[n%3]
+	engines(t, func(t *testing.T, open func() *Index) {
+		i := open()
+		rnd := rand.New(rand.NewPCG(3, 4))
+		for n := range 400 {
+			r := aTask(rnd, n, 400)
+			r.User, r.Key.Repo, r.Key.Owner, r.Model = "user"+strconv.Itoa(n%3), "repo"+strconv.Itoa(n%4), "owner", "model"+strconv.Itoa(n%5)
+			if r.Status == task.Failed {
+				r.Error = []string{"", "the checks failed", strings.Repeat("長", 2*maxReason)}[n%3]
+			}
+			if n%50 == 0 {
+				r.Status, r.CompletedAt, r.Key.ID = task.Queued, jsonl.Time{}, strconv.Itoa(n)+"-open"
+			}
+			if err := i.Insert(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if n%50 == 0 {
-			r.Status, r.CompletedAt, r.Key.ID = task.Queued, jsonl.Time{}, strconv.Itoa(n)+"-open"
-		}
-		if err := i.Insert(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rows := rowsIn(t, i)
-	for _, user := range []string{"", "user1"} {
-		for _, repo := range []string{"", "repo2", "owner/repo2", "epo2"} {
-			for _, model := range []string{"", "model3"} {
-				for _, status := range []task.Status{"", task.Failed, task.Completed, task.Queued} {
-					for _, days := range [][2]string{{}, {"2023-05-10", "2023-05-20"}, {"2023-05-10", "2024-02-15"}, {"2024-02-01", ""}, {"", "2024-02-29"}, {"2023-03-01", "2023-03-31"}, {"2023-03-31", "2023-04-01"}} {
-						f := StatsFilter{User: user, Repo: repo, Model: model, Status: status, From: days[0], To: days[1]}
-						got, err := i.Stats(t.Context(), f, "2024-01-01")
-						if err != nil {
-							t.Fatal(f, err)
-						}
-						want := statsOf(rows, f, "2024-01-01")
-						ends, err := i.Ends(t.Context(), f)
-						if wanted := endsOf(rows, f); err != nil || fmt.Sprint(ends) != fmt.Sprint(wanted) {
-							t.Fatalf("%+v, %v:\ngot  %v\nwant %v", f, err, ends, wanted)
-						}
-						for name, pair := range map[string][2][]Group{"statuses": {got.Statuses, want.Statuses}, "users": {got.Users, want.Users}, "repos": {got.Repos, want.Repos}, "models": {got.Models, want.Models}, "days": {got.Days, want.Days}} {
-							for _, all := range pair {
-								slices.SortFunc(all, func(a, b Group) int { return cmp.Compare(a.Name+string(a.Status), b.Name+string(b.Status)) })
+		rows := rowsIn(t, i)
+		for _, user := range []string{"", "user1"} {
+			for _, repo := range []string{"", "repo2", "owner/repo2", "epo2"} {
+				for _, model := range []string{"", "model3"} {
+					for _, status := range []task.Status{"", task.Failed, task.Completed, task.Queued} {
+						for _, days := range [][2]string{{}, {"2023-05-10", "2023-05-20"}, {"2023-05-10", "2024-02-15"}, {"2024-02-01", ""}, {"", "2024-02-29"}, {"2023-03-01", "2023-03-31"}, {"2023-03-31", "2023-04-01"}} {
+							f := StatsFilter{User: user, Repo: repo, Model: model, Status: status, From: days[0], To: days[1]}
+							got, err := i.Stats(t.Context(), f, "2024-01-01")
+							if err != nil {
+								t.Fatal(f, err)
 							}
-							if fmt.Sprint(pair[0]) != fmt.Sprint(pair[1]) {
-								t.Fatalf("%+v %s:\ngot  %v\nwant %v", f, name, pair[0], pair[1])
+							want := statsOf(rows, f, "2024-01-01")
+							ends, err := i.Ends(t.Context(), f)
+							if wanted := endsOf(rows, f); err != nil || fmt.Sprint(ends) != fmt.Sprint(wanted) {
+								t.Fatalf("%+v, %v:\ngot  %v\nwant %v", f, err, ends, wanted)
+							}
+							for name, pair := range map[string][2][]Group{"statuses": {got.Statuses, want.Statuses}, "users": {got.Users, want.Users}, "repos": {got.Repos, want.Repos}, "models": {got.Models, want.Models}, "days": {got.Days, want.Days}} {
+								for _, all := range pair {
+									slices.SortFunc(all, func(a, b Group) int { return cmp.Compare(a.Name+string(a.Status), b.Name+string(b.Status)) })
+								}
+								if fmt.Sprint(pair[0]) != fmt.Sprint(pair[1]) {
+									t.Fatalf("%+v %s:\ngot  %v\nwant %v", f, name, pair[0], pair[1])
+								}
 							}
 						}
 					}
 				}
 			}
 		}
-	}
+	})
 }
 
 func taken(r Row, f StatsFilter) (repo, day string, ok bool) {

@@ -40,6 +40,9 @@ func Unindexed(base string, n int) (uuids []string, err error) {
 
 // Behind reports that there is a run that the index could not be told of.
 func (i *Index) Behind() bool {
+	if i.dir == "" {
+		return false
+	}
 	some, err := Unindexed(i.dir, 1)
 	return err != nil || len(some) > 0
 }
