@@ -3,12 +3,15 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/tables"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
@@ -22,8 +25,8 @@ var ledgers struct {
 }
 
 type opened struct {
-	db      *tables.DB
-	unmount func()
+	db    *tables.DB
+	close func()
 }
 
 // OpenLedger has the contexts of a base directory kept by whom cfg says
@@ -36,37 +39,88 @@ func OpenLedger(ctx context.Context, base string, cfg *config.Config, create boo
 	}
 	file := filepath.Join(base, tables.File)
 	_, missing := os.Stat(file)
-	sqlite := missing == nil
-	if cfg != nil {
-		sqlite = cfg.ContextStorage.Backend == "sqlite"
-	}
+	backend := "jsonl"
 	switch {
-	case !sqlite && missing == nil:
-		return i18n.E("ledger.in_database", base, file)
-	case !sqlite:
-		return nil
-	case missing != nil && holdsContexts(base):
-		return i18n.E("ledger.in_files", base)
-	case missing != nil && !create:
-		return nil
+	case cfg != nil:
+		backend = cfg.ContextStorage.Backend
+	case missing == nil:
+		backend = "sqlite"
 	}
 	ledgers.Lock()
 	defer ledgers.Unlock()
-	if ledgers.open[base].db != nil {
+	switch {
+	case ledgers.open[base].db != nil:
+		return nil
+	case backend != "sqlite" && missing == nil:
+		return i18n.E("ledger.in_database", base, file)
+	case backend == "jsonl":
+		return nil
+	case missing != nil && holdsContexts(base):
+		return i18n.E("ledger.in_files", backend, base)
+	case backend == "sqlite" && missing != nil && !create:
 		return nil
 	}
 	if err := (&disk.FS{}).MkdirAll(base); err != nil {
 		return i18n.E("contextstore.base_dir", base, err)
 	}
-	db, err := tables.OpenSQLite(ctx, tables.Options{Base: base}, cfg != nil && cfg.ContextStorage.Durability == "os")
+	o := tables.Options{Base: base, Waiting: waiting}
+	if backend == "postgres" {
+		return openServer(ctx, o, cfg)
+	}
+	db, err := tables.OpenSQLite(ctx, o, cfg != nil && cfg.ContextStorage.Durability == "os")
 	if err != nil {
 		return err
 	}
+	keep(base, db, func() {})
+	return nil
+}
+
+// openServer opens the tables of the server of the settings.
+func openServer(ctx context.Context, o tables.Options, cfg *config.Config) error {
+	p := cfg.ContextStorage.Postgres
+	if p.URL == "" {
+		return i18n.E("ledger.no_url")
+	}
+	var password []byte
+	if p.PasswordFile != "" {
+		var err error
+		if password, err = disk.Read(p.PasswordFile, mostPassword); err != nil {
+			return err
+		}
+	}
+	server, err := database.Dial(ctx, database.ServerOptions{URL: p.URL, Password: strings.TrimSpace(string(password))})
+	if err != nil {
+		return err
+	}
+	db, err := tables.OpenPostgres(ctx, o, server)
+	if err != nil {
+		server.Close()
+		return err
+	}
+	release := server.Serve(o.Base)
+	keep(o.Base, db, func() { release(); server.Close() })
+	return nil
+}
+
+// mostPassword is the longest file of a password, in bytes.
+const mostPassword = 4 << 10
+
+// waiting tells that the database of the contexts cannot be reached, and that it can again.
+func waiting(err error) {
+	if err != nil {
+		slog.Warn("The database of the contexts cannot be reached; what waits for it goes on when it is back: " + err.Error())
+		return
+	}
+	slog.Info("The database of the contexts is back")
+}
+
+// keep mounts a database that is open.
+func keep(base string, db *tables.DB, closed func()) {
 	if ledgers.open == nil {
 		ledgers.open = map[string]opened{}
 	}
-	ledgers.open[base] = opened{db, disk.Mount(base, db)}
-	return nil
+	unmount := disk.Mount(base, db)
+	ledgers.open[base] = opened{db, func() { unmount(); closed() }}
 }
 
 // holdsContexts reports whether contexts lie in a base directory as files.
@@ -83,7 +137,7 @@ func CloseLedgers() error {
 	var errs []error
 	for _, o := range ledgers.open {
 		errs = append(errs, o.db.Close())
-		o.unmount()
+		o.close()
 	}
 	ledgers.open = nil
 	return errors.Join(errs...)

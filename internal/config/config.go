@@ -85,7 +85,8 @@ type Config struct {
 type ContextStorage struct {
 	Enabled                bool      `yaml:"enabled" default:"true" env:"CONTEXT_STORAGE_ENABLED" doc:"Keep contexts in files."`
 	BaseDir                string    `yaml:"base_dir" default:"logs/contexts" check:"nonempty" doc:"Directory of the contexts; where nothing sets it and no configuration file is named or of the working directory, or that is a checkout, contexts in the user's state directory (~/.local/state/tori)."`
-	Backend                string    `yaml:"backend" default:"jsonl" check:"enum=jsonl|sqlite" doc:"Where contexts lie: jsonl, in files of a directory each; sqlite, in tables of ledger.db in base_dir."`
+	Backend                string    `yaml:"backend" default:"jsonl" check:"enum=jsonl|sqlite|postgres" doc:"Where contexts lie: jsonl, in files of a directory each; sqlite, in tables of ledger.db in base_dir; postgres, with tasks.db and house.db, in tables of a server."`
+	Postgres               Postgres  `yaml:"postgres" doc:"The server of backend: postgres, version 14 or newer."`
 	MaxMemoryMessages      int       `yaml:"max_memory_messages" default:"20" check:"min=1" warn:"10..30" env:"CONTEXT_STORAGE_MAX_MEMORY" doc:"How many of the latest messages are kept in memory."`
 	CompressionThreshold   float64   `yaml:"compression_threshold" default:"0.7" check:"gt=0,le=1" env:"COMPRESSION_THRESHOLD" doc:"Share of the model's context length at which older messages are summarised."`
 	MinMessagesToSummarize int       `yaml:"min_messages_to_summarize" default:"10" check:"min=1" doc:"How many messages must wait before a summary is worth its call."`
@@ -97,6 +98,12 @@ type ContextStorage struct {
 	WindowRatio            float64   `yaml:"window_ratio" default:"0.7" check:"gt=0,le=1" doc:"Share of the model's context length that a request may fill."`
 	Retention              Retention `yaml:"retention" doc:"For how long ended runs keep what, counted from their ends: tori serve and tori cleanup see to it."`
 	Masking                Masking   `yaml:"masking" doc:"Old tool output and long arguments become lines of a few words; the model can recall the originals."`
+}
+
+// Postgres is the section context_storage.postgres.
+type Postgres struct {
+	URL          string `yaml:"url" secret:"true" env:"TORI_POSTGRES_URL" doc:"postgres://USER@HOST:PORT/DATABASE with the parameters of libpq: sslmode=verify-full and sslrootcert for TLS, search_path for the schema, which is made where it may be; and pool_max_conns, 8 where it is not given: as many connections, and one more for locks, does each process take at the most. Two programs that work on the same runs name the same schema."`
+	PasswordFile string `yaml:"password_file" check:"absfile" doc:"A file that holds the password alone; an absolute path. Else that of the URL, of PGPASSWORD or of ~/.pgpass counts."`
 }
 
 // Retention is the section context_storage.retention (store-v2 §7.2, §8.1).

@@ -59,7 +59,7 @@ func defaults() *Config {
 		PausedLabel: "coding agent paused", StoppedLabel: "coding agent stopped", FailedLabel: "coding agent failed", WaitingLabel: "coding agent waiting",
 		CreateLabels: true, Assignment: true, MinPermission: "write", UntrustedComments: "mark", FollowUp: true, MaxRunsPerHour: 5}
 	return &Config{
-		ContextStorage: ContextStorage{true, "logs/contexts", "jsonl", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Retention{GzipDays: 7, SlimDays: 30}, Masking{true, 10, 0.1}},
+		ContextStorage: ContextStorage{true, "logs/contexts", "jsonl", Postgres{}, 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Retention{GzipDays: 7, SlimDays: 30}, Masking{true, 10, 0.1}},
 		LLM: LLM{
 			Provider: "openai", FunctionCalling: "auto", TimeoutSeconds: 300, ConnectTimeoutSeconds: 10, MaxRetries: 5,
 			OpenAI:    Server{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
@@ -327,7 +327,7 @@ func TestEveryKey(t *testing.T) {
 	some := ToolRules{[]string{"grep"}, []string{"glob"}}
 	c := parse(t, text, vars{"KEY": "s3cret-value", "DIR": "/d"})
 	want := &Config{
-		ContextStorage: ContextStorage{false, "/var/tori", "jsonl", 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400, 1.5, []RetentionRule{{"failed", "acme/widgets", 1, 2, 3, false}, {Repository: "law", Keep: true}}}, Masking{false, 4, 0.25}}, Search: RunSearch{SimilarRuns{true, "ollama/e"}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
+		ContextStorage: ContextStorage{false, "/var/tori", "jsonl", Postgres{}, 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400, 1.5, []RetentionRule{{"failed", "acme/widgets", 1, 2, 3, false}, {Repository: "law", Keep: true}}}, Masking{false, 4, 0.25}}, Search: RunSearch{SimilarRuns{true, "ollama/e"}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
 		LLM: LLM{
 			Provider: "script", Fallbacks: []string{"openai/m", "ollama/library/q:7b"}, FunctionCalling: "false", TimeoutSeconds: 10,
 			ConnectTimeoutSeconds: 3, FirstTokenTimeoutSeconds: 4, PricesFile: "p.yaml", StateDir: "/d/s",

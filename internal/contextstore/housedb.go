@@ -57,6 +57,9 @@ func OpenHouseDB(ctx context.Context, dir string, base *database.Base) (*HouseDB
 // ReadHouseDB opens the house.db of a base directory for reading only, also on a disk that cannot be
 // written. The error is one of os.ErrNotExist where there is none.
 func ReadHouseDB(ctx context.Context, dir string) (*HouseDB, error) {
+	if s := database.ServerOf(dir); s != nil {
+		return ReadHouseServer(ctx, s)
+	}
 	schema := houseSchema()
 	d := &database.File{Schema: schema, Path: filepath.Join(dir, schema.File)}
 	if err := d.OpenToRead(ctx); err != nil {

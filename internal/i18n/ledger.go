@@ -11,8 +11,12 @@ func ledgerTexts() map[string]text {
 			"%s のコンテキストは %s にあります。context_storage.backend を sqlite にしてください",
 		},
 		"ledger.in_files": {
-			"context_storage.backend is sqlite, and the contexts of %s lie in files: set it to jsonl, or name another context_storage.base_dir",
-			"context_storage.backend は sqlite ですが、%s のコンテキストはファイルにあります。jsonl にするか、別の context_storage.base_dir を指定してください",
+			"context_storage.backend is %s, and the contexts of %s lie in files: set it to jsonl, or name another context_storage.base_dir",
+			"context_storage.backend は %s ですが、%s のコンテキストはファイルにあります。jsonl にするか、別の context_storage.base_dir を指定してください",
+		},
+		"ledger.no_url": {
+			"context_storage.backend is postgres: name the server in context_storage.postgres.url, or in TORI_POSTGRES_URL",
+			"context_storage.backend が postgres です。context_storage.postgres.url か TORI_POSTGRES_URL でサーバーを指定してください",
 		},
 		"ledger.not_in_database": {
 			"%s does not work yet with context_storage.backend: sqlite",

@@ -57,6 +57,9 @@ const patienceForOld = 10 * time.Second
 // Enter takes the lock of a base directory, shared, until close. While a process holds
 // it exclusively (reindex, restore, migration) Enter waits until ctx ends.
 func Enter(ctx context.Context, dir string) (*Base, error) {
+	if s := ServerOf(dir); s != nil {
+		return s.Enter(ctx)
+	}
 	path := filepath.Join(dir, lockFile)
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

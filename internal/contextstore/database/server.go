@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,7 +61,7 @@ func Dial(ctx context.Context, o ServerOptions) (*Server, error) {
 	}
 	if err := s.greet(ctx, c.RuntimeParams["search_path"]); err != nil {
 		s.pool.Close()
-		return nil, s.explain(err)
+		return nil, s.Explain(err)
 	}
 	return s, nil
 }
@@ -147,7 +149,7 @@ func (s *Server) Pool() *pgxpool.Pool { return s.pool }
 func (s *Server) Enter(ctx context.Context) (*Base, error) {
 	b, err := come(ctx, s.name, s.name, &advisory{server: s})
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.Explain(err)
 	}
 	b.server = s
 	return b, nil
@@ -159,4 +161,24 @@ func (s *Server) DB(otherwise ...string) *sql.DB {
 	db := sql.OpenDB(connector{pool: s.pool, otherwise: strings.NewReplacer(otherwise...)})
 	db.SetMaxIdleConns(0) // the pool keeps them
 	return db
+}
+
+// served are the servers that keep the databases of base directories, by these.
+var served sync.Map
+
+// Serve has a server keep the databases of a base directory, for all of this process, until
+// release is called; who opens them by the directory need not know.
+func (s *Server) Serve(dir string) (release func()) {
+	served.Store(dir, s)
+	return func() { served.CompareAndDelete(dir, s) }
+}
+
+// ServerOf is the server that keeps the databases of a base directory, nil where they are files.
+func ServerOf(dir string) *Server {
+	if abs, err := filepath.Abs(dir); err == nil {
+		if s, ok := served.Load(abs); ok {
+			return s.(*Server)
+		}
+	}
+	return nil
 }

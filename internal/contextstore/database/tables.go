@@ -38,7 +38,7 @@ func (s *Server) open(ctx context.Context, b *Base, d *File) (*Tables, error) {
 		err = t.bringUp(ctx, d)
 	}
 	if err != nil {
-		return nil, errors.Join(s.explain(err), t.Close())
+		return nil, errors.Join(s.Explain(err), t.Close())
 	}
 	return t, nil
 }
@@ -51,7 +51,7 @@ func (s *Server) OpenToRead(ctx context.Context, d Schema) (*Tables, error) {
 		err = d.expectTables(s.name, v)
 	}
 	if err != nil {
-		return nil, errors.Join(s.explain(err), t.Close())
+		return nil, errors.Join(s.Explain(err), t.Close())
 	}
 	return t, nil
 }
@@ -139,7 +139,7 @@ func (t *Tables) Use(f func(h *Handles) error) error {
 	if t.closed.Load() {
 		return ErrClosed
 	}
-	return t.server.explain(f(t.h))
+	return t.server.Explain(f(t.h))
 }
 
 // Write is Use for those who need to write.
@@ -161,7 +161,7 @@ func (t *Tables) Check(ctx context.Context) (reopened bool, err error) {
 	if err = t.base.locks.(*advisory).alive(ctx); errors.Is(err, errLost) {
 		t.base.alone.Store(false)
 	}
-	return false, t.server.explain(err)
+	return false, t.server.Explain(err)
 }
 
 // Compact does nothing: the server gives room back by itself (autovacuum).
@@ -206,8 +206,8 @@ func unreached(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
 }
 
-// explain gives an error of the server the text that says what to do.
-func (s *Server) explain(err error) error {
+// Explain gives an error of the server the text that says what to do.
+func (s *Server) Explain(err error) error {
 	if e := (*i18n.Error)(nil); err == nil || errors.As(err, &e) {
 		return err
 	}

@@ -22,7 +22,7 @@ type rows struct {
 // where there is none: it may be deleted at any time. Who writes is one of the
 // processes that use the base.
 func openRows(ctx context.Context, base string, write bool) (r *rows, err error) {
-	if _, err := os.Stat(filepath.Join(base, index.File)); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(base, index.File)); errors.Is(err, os.ErrNotExist) && database.ServerOf(base) == nil {
 		return nil, nil
 	}
 	r = &rows{}

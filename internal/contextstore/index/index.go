@@ -92,6 +92,9 @@ func Renew(ctx context.Context, dir string, base *database.Base) (i *Index, err 
 // written and without the base directory's lock. An error where there is none, or one of
 // another version: then the directories tell.
 func OpenReader(ctx context.Context, dir string) (*Index, error) {
+	if s := database.ServerOf(dir); s != nil {
+		return ReadServer(ctx, s)
+	}
 	i, f := newIndex(dir, nil, nil)
 	if _, err := os.Stat(f.Path); err != nil {
 		return nil, i18n.E("ledger.no_index", f.Path, err)

@@ -87,7 +87,7 @@ func (e *extents) readAt(p []byte, off, size int64) (n int, err error) {
 func (e *extents) fetch(off, want int64) error {
 	e.at, e.buf = off, e.buf[:0]
 	next := off
-	return e.db.query(`SELECT at, substr(raw, CASE WHEN at < ? THEN ? - at ELSE 0 END + 1, ?) FROM lines
+	return e.db.query(`SELECT at, substr(raw, CAST(CASE WHEN at < ? THEN ? - at ELSE 0 END + 1 AS INTEGER), CAST(? AS INTEGER)) FROM lines
 		WHERE file = ? AND at < ? AND at >= coalesce((SELECT max(at) FROM lines WHERE file = ? AND at <= ?), 0) ORDER BY at`,
 		[]any{off, off, want, e.file, off + want, e.file, off}, func(scan func(...any) error) error {
 			var at int64
@@ -335,7 +335,7 @@ func (a *appended) Sync() error {
 // Truncate implements disk.Appended.
 func (a *appended) Truncate(size int64) error {
 	o := op{file: a.name, stmts: []stmt{
-		{sql: `UPDATE lines SET raw = substr(raw, 1, ? - at) WHERE file = ? AND at < ? AND at = (SELECT max(at) FROM lines WHERE file = ? AND at < ?)`, args: []any{size, a.file, size, a.file, size}},
+		{sql: `UPDATE lines SET raw = substr(raw, 1, CAST(? - at AS INTEGER)) WHERE file = ? AND at < ? AND at = (SELECT max(at) FROM lines WHERE file = ? AND at < ?)`, args: []any{size, a.file, size, a.file, size}},
 		{sql: `DELETE FROM lines WHERE file = ? AND at >= ?`, args: []any{a.file, size}},
 		{sql: `UPDATE files SET size = ?, changed_at = {now} WHERE id = ?`, args: []any{size, a.file}, must: mustExist},
 	}}

@@ -236,7 +236,7 @@ func (d *DB) Remove(path string, all bool) error {
 	case p.isContext():
 		which, args = `context = ?`, []any{id}
 	case all:
-		which, args = `context = ? AND (name = ? OR substr(name, 1, ?) = ?)`, []any{id, p.file, int64(len([]rune(p.file)) + 1), p.file + "/"}
+		which, args = `context = ? AND (name = ? OR substr(name, 1, CAST(? AS INTEGER)) = ?)`, []any{id, p.file, int64(len([]rune(p.file)) + 1), p.file + "/"}
 	}
 	o.stmts = append(o.stmts,
 		stmt{sql: `DELETE FROM lines WHERE file IN (SELECT id FROM files WHERE ` + which + `)`, args: args},

@@ -18,9 +18,6 @@ import (
 //go:embed schema.sql
 var schemaSQL string
 
-//go:embed views.sql
-var viewsSQL string
-
 // File is the name of the SQLite database of a base directory.
 const File = "ledger.db"
 
@@ -39,7 +36,8 @@ type sqlite struct {
 	full   bool // PRAGMA synchronous of the writing connection
 }
 
-var sqliteTypes = strings.NewReplacer("{json}", "CASE WHEN json_valid(CAST(l.raw AS TEXT)) THEN CAST(l.raw AS TEXT) END", "{id}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{int}", "INTEGER", "{bytes}", "BLOB", "{text}", "TEXT", "{rowless}", " WITHOUT ROWID")
+// sqliteJSON is a line as JSON.
+const sqliteJSON = "CASE WHEN json_valid(CAST(l.raw AS TEXT)) THEN CAST(l.raw AS TEXT) END"
 
 // OpenSQLite opens the ledger.db of a base directory, which is made where it is missing.
 // With noSync, commits are left to the kernel to sync (durability "os").
@@ -76,7 +74,7 @@ func (e *sqlite) prepare(ctx context.Context) error {
 		if v > schemaVersion {
 			return fmt.Errorf("its tables are of version %d, and this program knows version %d: %w", v, schemaVersion, database.ErrNewer)
 		}
-		_, err := tx.ExecContext(ctx, sqliteTypes.Replace(schemaSQL+viewsSQL)+fmt.Sprintf("\nPRAGMA user_version=%d;", schemaVersion))
+		_, err := tx.ExecContext(ctx, strings.ReplaceAll(schemaSQL, "{json}", sqliteJSON)+fmt.Sprintf("\nPRAGMA user_version=%d;", schemaVersion))
 		return err
 	})
 }

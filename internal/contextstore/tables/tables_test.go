@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/contextstore/database/pgtest"
 	"toritsugi/internal/disk"
 )
 
@@ -19,6 +21,15 @@ import (
 var kinds = map[string]func(t *testing.T, base string){
 	"kernel": func(*testing.T, string) {},
 	"sqlite": func(t *testing.T, base string) { mount(t, openSQLite(t, base)) },
+	"postgres": func(t *testing.T, base string) {
+		s, err := database.Dial(t.Context(), database.ServerOptions{URL: pgtest.URL(t)})
+		ok(t, err)
+		t.Cleanup(s.Close)
+		d, err := OpenPostgres(t.Context(), Options{Base: base}, s)
+		ok(t, err)
+		t.Cleanup(func() { ok(t, d.Close()) })
+		mount(t, d)
+	},
 }
 
 func openSQLite(t *testing.T, base string) *DB {

@@ -1,0 +1,138 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"toritsugi/internal/contextstore/database"
+)
+
+// postgres is an engine: a transaction is one round trip.
+type postgres struct {
+	server *database.Server
+	tables database.Database
+	texts  sync.Map // a statement to its translation
+}
+
+// postgresOnly are what the tables need besides, of PostgreSQL alone. A transaction is sent as a
+// whole, so it is the server that demands that a statement concerns a row.
+const postgresOnly = `
+ALTER TABLE lines ALTER COLUMN raw SET STORAGE EXTERNAL;
+
+CREATE FUNCTION tori_json(raw bytea) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN replace(convert_from(raw, 'UTF8'), '\u0000', '')::json;
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION tori_must(n bigint, what text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF n = 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'TR001', MESSAGE = what;
+    END IF;
+END $$;
+`
+
+// demandedState is the SQLSTATE of tori_must.
+const demandedState = "TR001"
+
+// OpenPostgres opens the tables of a server, and makes them where they are missing. Who has the
+// server closes it, once the DB is closed.
+func OpenPostgres(ctx context.Context, o Options, server *database.Server) (*DB, error) {
+	base, err := server.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer base.Close() // only for the making
+	e := &postgres{server: server}
+	views := strings.Index(schemaSQL, "\n-- What the lines say")
+	translated := func(script string) string {
+		return strings.ReplaceAll(database.Translated(strings.ReplaceAll(script, " AUTOINCREMENT", "")), "{json}", "tori_json(l.raw)")
+	}
+	e.tables, err = base.Open(ctx, &database.File{Base: base, Path: File, Schema: database.Schema{File: File,
+		Postgres: []string{translated(schemaSQL[:views]) + postgresOnly + translated(schemaSQL[views:])}}})
+	if err != nil {
+		return nil, err
+	}
+	return start(o, e)
+}
+
+// now in ms since 1970, by the server's clock.
+const postgresNow = `CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)`
+
+// text is a statement for the server.
+func (e *postgres) text(s stmt) string {
+	key := s.must + ":" + s.sql
+	if t, ok := e.texts.Load(key); ok {
+		return t.(string)
+	}
+	var b strings.Builder
+	for n, part := range strings.Split(strings.ReplaceAll(s.sql, "{now}", postgresNow), "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+		b.WriteString(part)
+	}
+	text := b.String()
+	switch {
+	case s.must == "":
+	case strings.HasPrefix(text, "SELECT"):
+		text = fmt.Sprintf("SELECT tori_must((SELECT count(*) FROM (%s FOR SHARE) q), '%s')", text, s.must)
+	default:
+		text = fmt.Sprintf("WITH q AS (%s RETURNING 1) SELECT tori_must((SELECT count(*) FROM q), '%s')", text, s.must)
+	}
+	e.texts.Store(key, text)
+	return text
+}
+
+// atOnce implements engine: each transaction is a round trip.
+func (e *postgres) atOnce() bool { return false }
+
+// run implements engine. The statements of a pipeline are one transaction.
+func (e *postgres) run(ctx context.Context, all []stmt, durable bool) error {
+	b := &pgx.Batch{}
+	if !durable {
+		b.Queue("SET LOCAL synchronous_commit = off")
+	}
+	for _, s := range all {
+		b.Queue(e.text(s), s.args...)
+	}
+	err := e.server.Pool().SendBatch(ctx, b).Close()
+	if p := (*pgconn.PgError)(nil); errors.As(err, &p) && p.Code == demandedState {
+		return demanded(p.Message)
+	}
+	return e.server.Explain(err)
+}
+
+// query implements engine.
+func (e *postgres) query(ctx context.Context, text string, args []any, each func(scan func(...any) error) error) error {
+	rows, err := e.server.Pool().Query(ctx, e.text(stmt{sql: text}), args...)
+	if err != nil {
+		return e.server.Explain(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return e.server.Explain(rows.Err())
+}
+
+// unreachable implements engine.
+func (e *postgres) unreachable(err error) bool {
+	return errors.Is(database.Unreachable(err), database.ErrUnreachable) && !errors.Is(err, database.ErrClosed)
+}
+
+// unique implements engine.
+func (e *postgres) unique(err error) bool { return database.IsUnique(err) }
+
+func (e *postgres) close() error { return e.tables.Close() }
