@@ -93,6 +93,9 @@ func (s *system) stamp() string { return s.env.Now().UTC().Format(time.RFC3339) 
 // makeBackup makes a backup in a place, "" for backup.dir, and notes it down where it is that one.
 // What could not be read of the base directory is in the report.
 func (s *system) makeBackup(ctx context.Context, place string, progress func(units, written int64)) (backup.Report, error) {
+	if err := onlyFiles("tori backup", s.house()); err != nil {
+		return backup.Report{}, err
+	}
 	r, err := s.repository(place, "")
 	if err != nil {
 		return backup.Report{}, &ConfigError{err}
@@ -278,6 +281,9 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 		return done, "", "", err
 	}
 	base = s.opt.BaseDir
+	if err := onlyFiles("tori restore", base); err != nil {
+		return done, "", "", err
+	}
 	if _, err := os.Stat(base); err == nil && !who.Admin {
 		return done, "", "", &ConfigError{i18n.E("check.not_admin", base, who.User)}
 	}

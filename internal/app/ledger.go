@@ -129,6 +129,14 @@ func holdsContexts(base string) bool {
 	return errors.Is(contextstore.Walk(base, contextstore.StatusDirs, func(string) error { return found }), found)
 }
 
+// onlyFiles refuses what does not work where the contexts of a base directory lie in a database.
+func onlyFiles(verb, base string) error {
+	if disk.At(filepath.Join(base, contextstore.DirCompleted)) == nil {
+		return nil
+	}
+	return &ConfigError{i18n.E("ledger.not_in_database", verb)}
+}
+
 // CloseLedgers commits what was written last, and gives up what is held. It is called as the
 // process ends.
 func CloseLedgers() error {

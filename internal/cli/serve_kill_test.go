@@ -106,7 +106,9 @@ func (w *town) runs() []contextstore.View {
 // sound demands that the ledger is.
 func (w *town) sound() {
 	w.t.Helper()
-	if out, err := exec.CommandContext(w.t.Context(), "tori", "check", "--base-dir", filepath.Join(w.dir, "base")).CombinedOutput(); err != nil {
+	c := exec.CommandContext(w.t.Context(), "tori", "check", "--base-dir", filepath.Join(w.dir, "base"))
+	c.Env = append(os.Environ(), ledgerEnv(filepath.Join(w.dir, "base"))...)
+	if out, err := c.CombinedOutput(); err != nil {
 		w.t.Errorf("tori check: %v\n%s", err, out)
 	}
 }

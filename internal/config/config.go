@@ -102,7 +102,7 @@ type ContextStorage struct {
 
 // Postgres is the section context_storage.postgres.
 type Postgres struct {
-	URL          string `yaml:"url" secret:"true" env:"TORI_POSTGRES_URL" doc:"postgres://USER@HOST:PORT/DATABASE with the parameters of libpq: sslmode=verify-full and sslrootcert for TLS, search_path for the schema, which is made where it may be; and pool_max_conns, 8 where it is not given: as many connections, and one more for locks, does each process take at the most. Two programs that work on the same runs name the same schema."`
+	URL          string `yaml:"url" secret:"true" doc:"postgres://USER@HOST:PORT/DATABASE with the parameters of libpq: sslmode=verify-full and sslrootcert for TLS, search_path for the schema, which is made where it may be; and pool_max_conns, 8 where it is not given: as many connections, and one more for locks, does each process take at the most. Two programs that work on the same runs name the same schema."`
 	PasswordFile string `yaml:"password_file" check:"absfile" doc:"A file that holds the password alone; an absolute path. Else that of the URL, of PGPASSWORD or of ~/.pgpass counts."`
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -315,6 +316,9 @@ func (f *FS) Rename(from, to string) error {
 	}
 	if p := At(to); p != nil {
 		f.renames.Add(1)
+		if At(from) == nil {
+			return f.moveIn(p, from, to)
+		}
 		return p.Rename(from, to)
 	}
 	if err := os.Rename(from, to); err != nil {
@@ -329,6 +333,45 @@ func (f *FS) Rename(from, to string) error {
 		return nil
 	}
 	return f.SyncDir(filepath.Dir(from))
+}
+
+// moveIn moves a directory of the kernel's into a place: under another name first, so that it is
+// there whole or not at all.
+func (f *FS) moveIn(p Place, from, to string) error {
+	tmp := filepath.Join(filepath.Dir(to), ".tmp-"+filepath.Base(to))
+	err := p.Remove(tmp, true)
+	if err == nil {
+		err = Copy(f, from, tmp)
+	}
+	if err == nil {
+		err = p.Rename(tmp, to)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("move %s to %s: %w", from, to, err), p.Remove(tmp, true))
+	}
+	return f.RemoveAll(from)
+}
+
+// Copy copies a directory with the plain files in it, whoever keeps either, to one that is not
+// there yet.
+func Copy(f *FS, from, to string) error {
+	return Walk(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return f.MkdirAll(filepath.Join(to, rel))
+		}
+		r, err := OpenPlain(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Write(filepath.Join(to, rel), func(w io.Writer) error { _, err := io.Copy(w, r); return err }), r.Close())
+	})
 }
 
 // Remove deletes a file; a missing one is not an error.

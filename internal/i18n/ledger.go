@@ -15,12 +15,12 @@ func ledgerTexts() map[string]text {
 			"context_storage.backend は %s ですが、%s のコンテキストはファイルにあります。jsonl にするか、別の context_storage.base_dir を指定してください",
 		},
 		"ledger.no_url": {
-			"context_storage.backend is postgres: name the server in context_storage.postgres.url, or in TORI_POSTGRES_URL",
-			"context_storage.backend が postgres です。context_storage.postgres.url か TORI_POSTGRES_URL でサーバーを指定してください",
+			"context_storage.backend is postgres: name the server in context_storage.postgres.url, or in TORI_CONTEXT_STORAGE_POSTGRES_URL",
+			"context_storage.backend が postgres です。context_storage.postgres.url か TORI_CONTEXT_STORAGE_POSTGRES_URL でサーバーを指定してください",
 		},
 		"ledger.not_in_database": {
-			"%s does not work yet with context_storage.backend: sqlite",
-			"%s は context_storage.backend: sqlite ではまだ使えません",
+			"%s works with context_storage.backend: jsonl alone; for a database its own programs make copies: sqlite3 ledger.db .backup, or pg_dump",
+			"%s は context_storage.backend: jsonl でのみ使えます。データベースは、そのプログラムでコピーしてください（sqlite3 ledger.db .backup、または pg_dump）",
 		},
 		"ledger.house_wait": {
 			"another process has %s for itself, to mend or restore it: wait until it has ended (%v)",
