@@ -65,14 +65,14 @@ func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
 // release is called or the process ends. ErrBusy: there is one.
 func (s *Store) Alone(kind string) (release func(), err error) {
 	path := alonePath(s.BaseDir, kind)
-	f, err := filelock.Open(path, os.O_CREATE)
+	l, err := filelock.Take(path, os.O_CREATE)
 	if errors.Is(err, filelock.ErrLocked) {
 		return nil, i18n.E("contextstore.alone", kind, s.BaseDir, ErrBusy)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return func() { filelock.Close(f) }, nil
+	return l.Release, nil
 }
 
 // IsAlone reports whether some process is the only one of its kind (Store.Alone) in a base directory

@@ -28,7 +28,7 @@ type Options struct {
 // areas are the directories of contexts below a base directory, and rootFiles the files beside them.
 var (
 	areas     = []string{"queued", "running", "paused", "completed", "sessions"}
-	rootFiles = []string{"audit.jsonl", "audit.jsonl.cut", "auto_approve.jsonl", "auto_approve.jsonl.cut", ".keep.lock"}
+	rootFiles = []string{"audit.jsonl", "audit.jsonl.cut", "auto_approve.jsonl", "auto_approve.jsonl.cut", ".keep.lock", ".serve.lock", ".inbox.lock", ".maintenance.lock", ".retention.lock", ".import.lock"}
 )
 
 // analyses begins the names of a database beside the conversations, and of what SQLite has beside that.
