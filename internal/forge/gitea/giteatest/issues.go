@@ -321,3 +321,23 @@ func createReview(c *call) (int, any) {
 	c.issue.Updated = c.second()
 	return 200, &r.PullReview
 }
+
+// reply answers a remark in its review, as servers do from 1.27 on.
+func reply(c *call) (int, any) {
+	var o struct {
+		Body string `json:"body"`
+	}
+	c.into(&o)
+	for _, r := range c.issue.pull.reviews {
+		for _, l := range r.lines {
+			if l.ID == c.number() {
+				n := *l
+				n.ID, n.Body, n.Reviewer, n.Created, n.Updated = c.id(), o.Body, &c.doer.User, c.second(), c.second()
+				r.lines = append(r.lines, &n)
+				c.issue.Updated = c.second()
+				return 201, &n
+			}
+		}
+	}
+	return notFound()
+}

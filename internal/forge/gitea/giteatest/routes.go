@@ -145,6 +145,7 @@ var routes = []route{
 		return 200, page(c, all)
 	}},
 	{"POST " + at + "/pulls/{index}/reviews", 1, createReview},
+	{"POST " + at + "/pulls/{index}/comments/{id}/replies", 1, reply},
 	{"GET " + at + "/pulls/{index}/reviews/{id}/comments", 1, func(c *call) (int, any) {
 		for _, r := range c.issue.pull.reviews {
 			if r.ID == c.number() {
