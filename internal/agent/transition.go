@@ -81,7 +81,7 @@ func (r *run) stoppedMeanwhile() bool {
 	case requested && q.Action == contextstore.Stop:
 		r.end.askedBy = q.By
 		r.concludes(func(l i18n.Lang) task.Outcome {
-			return task.Outcome{Status: task.Stopped, Reason: l.T("agent.asked_stop", q.By)}
+			return task.Outcome{Status: task.Stopped, Reason: l.Asked(string(q.Action), q.By)}
 		})
 	case r.StopAsked != nil && r.StopAsked():
 		r.concludes(func(l i18n.Lang) task.Outcome {
