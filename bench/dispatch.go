@@ -33,9 +33,11 @@ import (
 const (
 	tasksAtOnce  = 1000
 	tasksQueued  = 10_000
-	pollRepos    = 200
+	pollRepos    = 1000
 	dispatchTurn = 10   // turns of each task
 	maxAtOnce    = 1024 // MiB of memory (DESIGN §9)
+	maxPolls     = 1    // requests per minute and repository
+	maxPollHeap  = 1.1  // memory after an hour, as a share of that after two looks
 )
 
 // The parts of the measurement, each in a process of its own.
@@ -56,7 +58,9 @@ const (
 	pollFirst   = "first poll"
 	pollAgain   = "poll"
 	pollAsked   = "requests"
+	pollMinute  = "requests per minute and repository"
 	pollPaid    = "requests that count"
+	pollHeap    = "growth of memory"
 )
 
 // dispatch measures the parts.
@@ -324,6 +328,7 @@ func measurePoll(ctx context.Context, dir string) (sample, error) {
 		return nil, err
 	}
 	hub.ResetLog()
+	before := heapInUse()
 	const hour = int(time.Hour / interval)
 	for range hour - 1 { // with the one that is measured
 		if err := poll(); err != nil {
@@ -338,7 +343,10 @@ func measurePoll(ctx context.Context, dir string) (sample, error) {
 			s[pollPaid]++
 		}
 	}
-	s[pollAsked] = float64(hub.Count("") / hour)
+	asked := float64(hub.Count(""))
+	s[pollAsked], s[pollMinute] = asked/float64(hour), asked/time.Hour.Minutes()/pollRepos
+	hub.ResetLog()
+	s[pollHeap] = heapInUse() / before
 	return s, t.bad
 }
 
@@ -356,10 +364,12 @@ func (r *report) dispatch(all map[string]sample) {
 	r.row("worked on at once, at most", "%.0f", both(mostAtOnce), "")
 	r.row("lost or ended twice", "%.0f", both(wrongTasks), r.verdict(0, "", both(wrongTasks)...))
 	r.row("peak memory, MiB", "%.1f", both(peak), r.verdict(maxAtOnce, " MiB", both(peak)...))
-	r.title("A look at 200 repositories", "first", "unchanged")
+	r.title(fmt.Sprintf("A look at %d repositories", pollRepos), "first", "unchanged")
 	r.row("ms", "%.0f", []float64{poll[pollFirst], poll[pollAgain]}, "")
 	r.row("requests", "%.0f", []float64{poll[pollAsked]}, "")
+	r.row("per minute and repository, in an hour", "%.2f", []float64{poll[pollMinute]}, r.verdict(maxPolls, "", poll[pollMinute]))
 	r.row("that count against the limit, in an hour", "%.0f", []float64{poll[pollPaid]}, "")
+	r.row("memory after that hour, of that before", "%.2f", []float64{poll[pollHeap]}, r.verdict(maxPollHeap, "", poll[pollHeap]))
 	hooks := all[partHooks]
 	one := func(name string) []float64 { return []float64{hooks[name]} }
 	r.title("Webhooks, each on the disk before its 200", "")
