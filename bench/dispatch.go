@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -33,9 +34,12 @@ import (
 const (
 	tasksAtOnce  = 1000
 	tasksQueued  = 10_000
-	pollRepos    = 200
-	dispatchTurn = 10   // turns of each task
-	maxAtOnce    = 1024 // MiB of memory (DESIGN §9)
+	pollRepos    = 1000
+	pollTime     = 5 * time.Hour // that it is looked for
+	dispatchTurn = 10            // turns of each task
+	maxAtOnce    = 1024          // MiB of memory (DESIGN §9)
+	maxPolls     = 1             // requests per minute and repository
+	maxPollHeap  = 1.1           // memory at the end, as a share of that after three hours
 )
 
 // The parts of the measurement, each in a process of its own.
@@ -56,7 +60,9 @@ const (
 	pollFirst   = "first poll"
 	pollAgain   = "poll"
 	pollAsked   = "requests"
+	pollMinute  = "requests per minute and repository"
 	pollPaid    = "requests that count"
+	pollHeap    = "growth of memory"
 )
 
 // dispatch measures the parts.
@@ -309,7 +315,7 @@ func measurePoll(ctx context.Context, dir string) (sample, error) {
 		return nil, err
 	}
 	defer func() { _ = store.Close() }()
-	watch := &dispatch.Watch{Host: &delivery.Host{Tracker: f, Least: forge.Write}, Patterns: []string{"acme/*"}, Label: "coding agent", Assignment: true, MaxPerHour: 5}
+	watch := &dispatch.Watch{Host: &delivery.Host{Tracker: f, Least: forge.Write, Labels: delivery.Labels{Review: "coding agent review"}}, Patterns: []string{"acme/*"}, Label: "coding agent", Assignment: true, MaxPerHour: 5}
 	intake := &dispatch.Intake{Store: store, Watches: []*dispatch.Watch{watch}, Mailbox: &dispatch.Mailbox{}, Interval: interval, CommentsEvery: interval,
 		Log: slog.New(slog.DiscardHandler), Now: now, Wake: func() {}, Stats: &dispatch.Stats{}}
 	s := sample{}
@@ -324,21 +330,26 @@ func measurePoll(ctx context.Context, dir string) (sample, error) {
 		return nil, err
 	}
 	hub.ResetLog()
-	const hour = int(time.Hour / interval)
-	for range hour - 1 { // with the one that is measured
-		if err := poll(); err != nil {
+	looks, before := int(pollTime/interval), 0.0
+	for n := range looks {
+		if n == looks*3/5 { // lists of three hours, which are kept for two, have gone by
+			before = heapInUse()
+		}
+		if s[pollAgain], err = stopwatch(poll); err != nil {
 			return nil, err
 		}
-	}
-	if s[pollAgain], err = stopwatch(poll); err != nil {
-		return nil, err
-	}
-	for _, r := range hub.Log() {
-		if r.Status != 304 {
-			s[pollPaid]++
+		for _, r := range hub.Log() {
+			s[pollAsked]++
+			if r.Status != 304 {
+				s[pollPaid]++
+			}
 		}
+		hub.ResetLog()
 	}
-	s[pollAsked] = float64(hub.Count("") / hour)
+	s[pollMinute], s[pollHeap] = s[pollAsked]/pollTime.Minutes()/pollRepos, heapInUse()/before
+	s[pollAsked] /= float64(looks)
+	s[pollPaid] /= pollTime.Hours()
+	runtime.KeepAlive(intake) // until its memory was looked at
 	return s, t.bad
 }
 
@@ -356,10 +367,12 @@ func (r *report) dispatch(all map[string]sample) {
 	r.row("worked on at once, at most", "%.0f", both(mostAtOnce), "")
 	r.row("lost or ended twice", "%.0f", both(wrongTasks), r.verdict(0, "", both(wrongTasks)...))
 	r.row("peak memory, MiB", "%.1f", both(peak), r.verdict(maxAtOnce, " MiB", both(peak)...))
-	r.title("A look at 200 repositories", "first", "unchanged")
+	r.title(fmt.Sprintf("A look at %d repositories", pollRepos), "first", "unchanged")
 	r.row("ms", "%.0f", []float64{poll[pollFirst], poll[pollAgain]}, "")
 	r.row("requests", "%.0f", []float64{poll[pollAsked]}, "")
+	r.row("per minute and repository", "%.2f", []float64{poll[pollMinute]}, r.verdict(maxPolls, "", poll[pollMinute]))
 	r.row("that count against the limit, in an hour", "%.0f", []float64{poll[pollPaid]}, "")
+	r.row("memory after 5 hours, of that after 3", "%.2f", []float64{poll[pollHeap]}, r.verdict(maxPollHeap, "", poll[pollHeap]))
 	hooks := all[partHooks]
 	one := func(name string) []float64 { return []float64{hooks[name]} }
 	r.title("Webhooks, each on the disk before its 200", "")

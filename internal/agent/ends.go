@@ -205,7 +205,7 @@ func (c cause) asked() (q *requestError) {
 
 func askedFor(c cause, l i18n.Lang) string {
 	q := c.asked()
-	return l.T("agent.asked_"+string(q.Action), q.By)
+	return l.Asked(string(q.Action), q.By)
 }
 
 func text(key string) func(cause, i18n.Lang) string {

@@ -103,6 +103,7 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		"the process ends":        {caused(ErrShutdown), context.Canceled, task.Queued},
 		"somebody pauses":         {caused(PauseFor("Άννα")), context.Canceled, task.Paused},
 		"somebody stops":          {caused(&requestError{contextstore.Request{Action: contextstore.Stop, By: "Άννα"}}), context.Canceled, task.Stopped},
+		"people merge the draft":  {caused(&requestError{contextstore.Request{Action: contextstore.Stop, By: "dispatch.merged"}}), context.Canceled, task.Stopped},
 		"Ctrl-C":                  {caused(context.Canceled), context.Canceled, task.Paused},
 		"a day":                   {live, &contextstore.DayError{Key: "budget.day.max_turns", Limit: "3", Taken: "2", Held: "1", Needs: "1", Until: time.Unix(0, 0)}, task.Paused},
 		"a question of ours":      {live, &tool.WaitError{For: i18n.Recorded("unsure", i18n.Recorded("do_retry"), "λόγος")}, task.AwaitingApproval},

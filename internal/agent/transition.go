@@ -10,6 +10,7 @@ import (
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -80,7 +81,7 @@ func (r *run) stoppedMeanwhile() bool {
 	case requested && q.Action == contextstore.Stop:
 		r.end.askedBy = q.By
 		r.concludes(func(l i18n.Lang) task.Outcome {
-			return task.Outcome{Status: task.Stopped, Reason: l.T("agent.asked_stop", q.By)}
+			return task.Outcome{Status: task.Stopped, Reason: l.Asked(string(q.Action), q.By)}
 		})
 	case r.StopAsked != nil && r.StopAsked():
 		r.concludes(func(l i18n.Lang) task.Outcome {
@@ -168,6 +169,7 @@ func (r *run) speak(ctx, looking context.Context) {
 	text, reason := r.out.MayComment(ctx, o.Status, r.report.Comment, r.folded())
 	if reason == nil {
 		r.report.Comment = text
+		r.answerRemarks(ctx)
 		return
 	}
 	r.end.silent = true
@@ -176,6 +178,36 @@ func (r *run) speak(ctx, looking context.Context) {
 		return
 	}
 	r.concludes(r.causeOf(ctx, i18n.E("agent.not_told", reason)).outcome)
+}
+
+// mostAnswers is how many remarks a run answers.
+const mostAnswers = 30
+
+// answerRemarks has the remarks on lines that the run was told answered where they stand: by
+// what the model said of each, and by the commit. Of work that is not done nothing is said there.
+func (r *run) answerRemarks(ctx context.Context) {
+	if r.report.Outcome.Status != task.Completed {
+		return
+	}
+	commit := delivery.Short(r.report.Commit)
+	all, more := progress.First(r.talk.RemarkAnswers(), mostAnswers)
+	if more > 0 {
+		r.log.Warn("Not all remarks are answered", "left", more)
+	}
+	for _, a := range all {
+		text := a.Text
+		switch {
+		case commit != "" && text == "":
+			text = r.Lang.T("agent.answer_commit", commit)
+		case commit != "":
+			text += "\n\n" + r.Lang.T("agent.comment_commit", commit, r.report.Branch)
+		case text == "":
+			continue
+		}
+		if err := r.out.Answer(ctx, a.Thread, text); err != nil {
+			r.log.Warn("A remark is not answered: "+r.Store.Redact(err.Error()), "remark", a.Thread)
+		}
+	}
 }
 
 // noteFiles notes which files differ from the base, if git can tell.

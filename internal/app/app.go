@@ -359,7 +359,7 @@ func (s *system) stopLate(ctx context.Context, r *agent.Report) {
 		return
 	}
 	if a.Status == task.Stopped {
-		r.Outcome.Status, r.Reason = a.Status, s.env.Lang.T("agent.asked_stop", q.By)
+		r.Outcome.Status, r.Reason = a.Status, s.env.Lang.Asked(string(q.Action), q.By)
 		if v, err := contextstore.Find(s.store.BaseDir, r.UUID, contextstore.Viewer{Admin: true}); err == nil {
 			r.Dir = v.Dir
 		}
@@ -456,7 +456,7 @@ func (s *system) open(ctx context.Context) (err error) {
 		},
 		Heartbeat: time.Duration(s.cfg.ContextStorage.HeartbeatSeconds) * time.Second, StateLockTimeout: time.Duration(s.cfg.ContextStorage.StateLockTimeout) * time.Second,
 		Reason: func(do contextstore.Action, by string) string {
-			return i18n.Lang(s.cfg.Language).T("agent.asked_"+string(do), by)
+			return i18n.Lang(s.cfg.Language).Asked(string(do), by)
 		},
 		OnRepair: func(what string) { s.log.Warn("Repaired: " + what) },
 		Changed:  s.changed})

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,7 +27,7 @@ type home interface {
 	open(title, body string) (item string)
 	label(item, label string)
 	say(item, body string)
-	review(item, body, file string, line int, remark string) // wants changes
+	review(item, body, file string, line int, remark string) (number int64) // wants changes; of the remark
 	labels(item string) string
 	said(item string) []string                     // all notes, people's and ours
 	put(branch, file, text string)                 // from main where the branch is new
@@ -78,8 +79,9 @@ func (h *gitHubHome) open(title, body string) string {
 }
 func (h *gitHubHome) label(item, label string) { h.r.Label(number(item), label, "hanako") }
 func (h *gitHubHome) say(item, body string)    { h.r.Comment(number(item), "hanako", body) }
-func (h *gitHubHome) review(item, body, file string, line int, remark string) {
-	h.r.Review(number(item), "hanako", "CHANGES_REQUESTED", body, githubtest.Line{Path: file, Line: line, Body: remark})
+func (h *gitHubHome) review(item, body, file string, line int, remark string) int64 {
+	_, all := h.r.Review(number(item), "hanako", "CHANGES_REQUESTED", body, githubtest.Line{Path: file, Line: line, Body: remark})
+	return all[0]
 }
 func (h *gitHubHome) labels(item string) string {
 	return strings.Join(h.r.Issue(number(item)).Labels, ", ")
@@ -119,7 +121,7 @@ func (h *gitHubHome) wrap(f func(http.Handler) http.Handler) {
 	h.OnRequest(func(q *githubtest.Request) (fault *githubtest.Fault) {
 		fault = &githubtest.Fault{Drop: true}
 		defer func() { _ = recover() }() // the connection is closed
-		f(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fault = nil })).ServeHTTP(nil, &http.Request{Method: q.Method})
+		f(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fault = nil })).ServeHTTP(nil, &http.Request{Method: q.Method, URL: &url.URL{Path: q.Path}})
 		return fault
 	})
 }
@@ -152,10 +154,11 @@ func (h *gitLabHome) open(title, body string) string {
 }
 func (h *gitLabHome) label(item, label string) { h.p.Label(iid(item), "hanako", label, true) }
 func (h *gitLabHome) say(item, body string)    { h.p.Comment(iid(item), "hanako", body) }
-func (h *gitLabHome) review(item, body, file string, line int, remark string) {
+func (h *gitLabHome) review(item, body, file string, line int, remark string) (number int64) {
 	h.say(item, body)
-	h.p.Remark(iid(item), "hanako", file, line, remark, 0)
+	number = h.p.Remark(iid(item), "hanako", file, line, remark, 0)
 	h.p.Verdict(iid(item), "hanako", "requested_changes")
+	return number
 }
 func (h *gitLabHome) labels(item string) string     { return strings.Join(h.p.LabelsOf(iid(item)), ", ") }
 func (h *gitLabHome) said(item string) []string     { return h.p.Notes(iid(item)) }
@@ -207,8 +210,8 @@ func (h *giteaHome) open(title, body string) string {
 }
 func (h *giteaHome) label(item, label string) { h.Label(h.hanako, iid(item), label) }
 func (h *giteaHome) say(item, body string)    { h.Comment(h.hanako, iid(item), body) }
-func (h *giteaHome) review(item, body, file string, line int, remark string) {
-	h.ReviewFile(h.hanako, iid(item), forge.ChangesRequested, body, file, line, remark)
+func (h *giteaHome) review(item, body, file string, line int, remark string) int64 {
+	return h.ReviewFile(h.hanako, iid(item), forge.ChangesRequested, body, file, line, remark)
 }
 func (h *giteaHome) labels(item string) string { return strings.Join(h.LabelsOf(iid(item)), ", ") }
 func (h *giteaHome) said(item string) []string { return h.Notes(iid(item)) }

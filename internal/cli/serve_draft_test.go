@@ -143,7 +143,7 @@ func TestPeopleAndTheDraft(t *testing.T) {
 	w.repo.Comment(issues[5], "hanako", "/stop")
 	w.repo.Comment(issues[6], "hanako", "Mind the line end.")
 	w.repo.Comment(drafts[6], "hanako", "And the tests.")
-	for i, says := range []string{"whoever closed the issue", "whoever closed it", "whoever merged it", "whoever took the label away", "whoever took the assignment away", "on request of "} {
+	for i, says := range []string{"its issue was closed", "it was closed before", "it was merged before", "its label was taken away", "the assignment was taken away", "on request of "} {
 		n, p := issues[i], drafts[i]
 		w.until(d, "it is stopped: "+says, func() bool { return w.labels(n) == "coding agent stopped" && w.labels(p) == "coding agent stopped" })
 		w.until(d, "that is said: "+says, func() bool {

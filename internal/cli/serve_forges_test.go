@@ -26,16 +26,17 @@ import (
 // wording is the words of a life in one language.
 type wording struct {
 	lang, title, question, answer, wants, remark string
+	because                                      string // what the model says of the remark
 	asks, waits, completed                       string // what people read of us
 	proposal                                     map[bool]string
 	foreign                                      *regexp.Regexp // what stands in no text in it
 }
 
 var wordings = []wording{
-	{lang: "en", title: "The answer is wrong", question: "Which number?", answer: "Take 42.", wants: "Say why.", remark: "Why 42?",
+	{lang: "en", title: "The answer is wrong", question: "Which number?", answer: "Take 42.", wants: "Say why.", remark: "Why 42?", because: "why.txt says it now.",
 		asks: "A question before the work can go on", waits: "Waiting for an answer", completed: "✅ **Completed**",
 		proposal: map[bool]string{true: "Merge request: ", false: "Pull request: "}, foreign: regexp.MustCompile(`[\p{Hiragana}\p{Katakana}\p{Han}]`)},
-	{lang: "ja", title: "答えが違う", question: "どの数ですか。", answer: "42 です。", wants: "理由も書いてください。", remark: "なぜ 42 ですか。",
+	{lang: "ja", title: "答えが違う", question: "どの数ですか。", answer: "42 です。", wants: "理由も書いてください。", remark: "なぜ 42 ですか。", because: "why.txt に書きました。",
 		asks: "作業を続ける前に確認があります", waits: "回答を待っています", completed: "✅ **完了しました**",
 		proposal: map[bool]string{true: "マージリクエスト: ", false: "プルリクエスト: "}, foreign: regexp.MustCompile(`[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}\b`)},
 }
@@ -162,8 +163,8 @@ func wholeLife(t *testing.T, w *town, h home, l wording, comes func(item string,
 		t.Errorf("%+v\n%s", p, log)
 	}
 	w.later(time.Minute)
-	write(t, script, planOf(l.remark, explains, explains))
-	h.review(p.item, l.wants, "answer.txt", 1, l.remark)
+	remark := h.review(p.item, l.wants, "answer.txt", 1, l.remark)
+	write(t, script, planOf(l.remark, explains, explains, fmt.Sprintf(`{tool: answer_remark, args: {remark: %d, answer: %q}}`, remark, l.because)))
 	log = comes(p.item, func() bool {
 		return h.labels(p.item) == "coding agent done" && inBranch(h, p.head, "why.txt") == "because"
 	})
@@ -174,8 +175,14 @@ func wholeLife(t *testing.T, w *town, h home, l wording, comes func(item string,
 		t.Errorf("the review did not reach the run\n%s", log)
 	}
 	comes(n, nil) // nothing is left to do
+	_, onLines := h.reviews(p.item)
+	if len(onLines) != 2 || !strings.HasPrefix(onLines[1], "answer.txt:1 "+l.because+"\n") || !strings.Contains(onLines[1], p.head) {
+		t.Errorf("on lines %q\n%s", onLines, log)
+	}
 	about := h.said(p.item)
-	ours = slices.DeleteFunc(append(h.said(n), about...), func(s string) bool { return s == l.answer || s == l.wants || s == l.remark })
+	ours = slices.DeleteFunc(append(h.said(n), about...), func(s string) bool {
+		return s == l.answer || s == l.wants || s == l.remark || strings.HasPrefix(s, l.because)
+	})
 	if len(ours) != 3 || len(w.runs()) != 2 {
 		t.Errorf("%d comments %q, %d runs", len(ours), ours, len(w.runs()))
 	}
@@ -187,7 +194,7 @@ func wholeLife(t *testing.T, w *town, h home, l wording, comes func(item string,
 	if isGitLab {
 		wrong = regexp.MustCompile(`(?i)pull request|プルリクエスト|/pull/|\bPR\b`)
 	}
-	for _, text := range append(ours, h.pulls()[0].title, h.pulls()[0].body, commits) {
+	for _, text := range append(ours, onLines[len(onLines)-1], h.pulls()[0].title, h.pulls()[0].body, commits) {
 		if found := wrong.FindString(text); found != "" {
 			t.Errorf("%q is not this forge's word:\n%s", found, text)
 		}
@@ -275,11 +282,37 @@ func TestAWholeLifeKilledAtRandom(t *testing.T) {
 	})
 }
 
-// over has the requests to a forge be what it counts.
-func (d *doom) over(h home) {
+// The remark is answered once though the process is killed as the answer is on its way.
+func TestKilledAtAnAnswer(t *testing.T) {
+	skipShort(t, "it is served and killed")
+	t.Parallel()
+	for _, source := range []string{"github", "gitlab"} {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprint(source, " after ", after), func(t *testing.T) {
+				t.Parallel()
+				w, all := newHomes(t, "language: en\n"+patient, "acme", source)
+				w.env = append(w.env, "TORI_PLANNING_ENABLED=true")
+				d := &doom{at: 1, most: 1, after: after}
+				d.over(all[0], `^POST .*(/replies|/discussions/\w+/notes)$`)
+				wholeLife(t, w, all[0], wordings[0], func(string, func() bool) string { return d.live(w) })
+				if d.kills != 1 {
+					t.Error("nothing was answered")
+				}
+			})
+		}
+	}
+}
+
+// over has the requests to a forge that match be what it counts: "POST /path".
+func (d *doom) over(h home, like string) {
 	var n atomic.Int64
+	counts := regexp.MustCompile(like)
 	h.wrap(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if !counts.MatchString(r.Method + " " + r.URL.Path) {
+				next.ServeHTTP(rw, r)
+				return
+			}
 			switch f := d.fate(&githubtest.Request{N: int(n.Add(1))}); {
 			case f == nil:
 				next.ServeHTTP(rw, r)
@@ -311,7 +344,7 @@ func killedAtRandom(t *testing.T, lives int, settings string, sources []string, 
 		w, all := newHomes(t, settings+"language: en\n"+patient, "acme", sources[i%len(sources)])
 		w.env = append(w.env, "TORI_PLANNING_ENABLED=true")
 		d := &doom{at: 1 + random.IntN(40), every: 15 + random.IntN(40), most: 6, after: random.IntN(2) == 0}
-		d.over(all[0])
+		d.over(all[0], "")
 		life(t, w, all[0], wordings[0], d.live)
 		for _, v := range w.runs() {
 			checkNumbers(t, v)

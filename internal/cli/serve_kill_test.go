@@ -229,7 +229,7 @@ func checkNumbers(t *testing.T, v contextstore.View) {
 func TestKilledOnTheWayToAFollowUp(t *testing.T) {
 	skipShort(t, "it is served and killed at every step")
 	t.Parallel()
-	const requests = 50
+	const requests = 56
 	var mu sync.Mutex
 	kills := 0
 	led := rounds(t, 20, func(t *testing.T, i int) {
@@ -252,6 +252,9 @@ func TestKilledOnTheWayToAFollowUp(t *testing.T) {
 		}
 		if out, err := w.repo.Git("rev-list", "--count", was["tori/issue-1"]+"..tori/issue-1"); err != nil || strings.TrimSpace(out) != "1" {
 			t.Errorf("%s commits, %v\n%s", out, err, log)
+		}
+		if lines := w.repo.Issue(p).Pull.Lines; len(lines) != 2 || lines[1].ReplyTo != lines[0].ID || !strings.HasPrefix(lines[1].Body, "Read before commit ") {
+			t.Errorf("%+v\n%s", lines, log)
 		}
 		w.ended(t, p, "coding agent done", log, "Completed")
 		mu.Lock()

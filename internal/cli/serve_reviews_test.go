@@ -97,7 +97,7 @@ func TestAReviewKilledAtRandom(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		w, all := newHomes(t, "language: en\n"+patient, "acme", []string{"gitlab", "gitea", "github"}[i%3])
 		d := &doom{at: 1 + random.IntN(30), every: 8 + random.IntN(12), most: 5, after: random.IntN(2) == 0}
-		d.over(all[0])
+		d.over(all[0], "")
 		reviewLife(t, w, all[0], "en", d.live)
 		kills.Add(int64(d.kills))
 	})

@@ -64,7 +64,7 @@ func (p ToolProject) Matches(owner, repo string) bool {
 // ToolNames lists the tools that are always known, and what parts of them are called
 // in rules, sorted; those of servers are known once they run.
 func ToolNames() []string {
-	return []string{"ask_user", "call_tool", "edit_file", "find_tools", "git", "git_blame", "git_diff", "git_log", "git_status", "glob", "grep", "list_files", "read_file", "read_output", "recall",
+	return []string{"answer_remark", "ask_user", "call_tool", "edit_file", "find_tools", "git", "git_blame", "git_diff", "git_log", "git_status", "glob", "grep", "list_files", "read_file", "read_output", "recall",
 		"shell", "shell_job", "web_fetch", "web_search", "write_file"}
 }
 

@@ -55,6 +55,7 @@ type Run struct {
 	proposal *pullEffect
 	onward   *taskEffect // nil where the work does not go on elsewhere
 	review   *forge.ReviewPost
+	answers  []contextstore.Effect // to remarks
 }
 
 // NewRun is what the run of a context hands over; the error says that nobody knows

@@ -134,7 +134,35 @@ func (s *Service) deliverComment(ctx context.Context, uuid string, e contextstor
 	if err != nil {
 		return "", err
 	}
+	if c.Thread != "" {
+		return s.answer(ctx, uuid, e.Key, c)
+	}
 	return s.post(ctx, uuid, e.Key, c.Body)
+}
+
+// answer delivers an answer to a remark: not where the branch never arrived that it speaks of,
+// nor where people have settled the remark.
+func (s *Service) answer(ctx context.Context, uuid, key string, c commentEffect) (string, error) {
+	h, item, err := s.hostOf(uuid)
+	if err != nil {
+		return "", err
+	}
+	done, err := s.Store.Delivered(ctx, uuid)
+	if err != nil {
+		return "", err
+	}
+	if came := done[uuid+"."+EffectPush]; strings.HasPrefix(came, NotDelivered) {
+		return came, nil
+	}
+	host, ok := h.Tracker.(forge.Threads)
+	if !ok {
+		return "", i18n.E("agent.no_host", item.String(), item.Source)
+	}
+	said, err := host.Reply(ctx, item, c.Thread, key, c.Body)
+	if forge.Is(err, forge.Gone) || forge.Is(err, forge.NotFound) || optional(err) {
+		return NotDelivered + s.Lang.Error(err), nil
+	}
+	return said.URL, err
 }
 
 // post delivers what is said about a run on a forge: in its one comment, which is
@@ -211,7 +239,7 @@ func (s *Service) CommentMeanwhile(ctx context.Context, uuid string, e contextst
 		return err
 	}
 	m, err := s.Store.Metadata(uuid)
-	if err != nil || order.ByHand(m) {
+	if err != nil || order.ByHand(m) || c.Thread != "" {
 		return err // who waits at a terminal is told there
 	}
 	_, err = s.post(ctx, uuid, e.Key, c.Body+"\n"+s.Store.Redact(s.Lang.T("agent.comment_meanwhile", s.Public(s.Lang.Error(why))))+"\n")

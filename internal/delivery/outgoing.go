@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
@@ -31,7 +32,8 @@ type pullEffect struct {
 
 // commentEffect is the comment that is to be there.
 type commentEffect struct {
-	Body string `json:"body"`
+	Body   string `json:"body"`
+	Thread string `json:"thread,omitempty"` // id of the remark on a line that it answers; "" for none
 }
 
 // MayDeliver makes sure that the branch can be handed over at a commit: that the
@@ -122,7 +124,7 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 	}
 	asks := r.Order.ByHand() && end.Status == task.AwaitingApproval // the question says enough
 	if end.Comment != "" && !asks && !r.Order.Silent() {
-		e, cerr := r.commentOn(id, at, end.Comment)
+		e, cerr := r.commentOn(id, at, commentEffect{Body: end.Comment})
 		if cerr != nil {
 			return nil, cerr
 		}
@@ -131,6 +133,7 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 	if end.Question != nil {
 		all = append(all, *end.Question)
 	}
+	all = append(all, r.answers...)
 	if !r.Order.ByHand() && !r.Reviews() {
 		all = append(all, labelsOf(id, at))
 	}
@@ -147,8 +150,9 @@ func stage(s task.Status, generation int64) string {
 
 // commentOn is the comment about the end of a run, or another stage of it. In a
 // folder its key is the marker it leaves.
-func (s *Service) commentOn(uuid, stage, text string) (contextstore.Effect, error) {
-	return NewEffect(uuid+"."+stage, EffectComment, commentEffect{redact.Printable(s.Store.Redact(text))})
+func (s *Service) commentOn(uuid, stage string, c commentEffect) (contextstore.Effect, error) {
+	c.Body = redact.Printable(s.Store.Redact(c.Body))
+	return NewEffect(uuid+"."+stage, EffectComment, c)
 }
 
 // QuestionKey is the marker of the comment that puts a question to people.
@@ -164,8 +168,24 @@ func (r *Run) Question(ctx context.Context, id, text string) (*contextstore.Effe
 		return nil, err
 	}
 	stage += fmt.Sprintf(".%d", r.Ledger.State().Generation) // one that came too late for its wait must not count for the next
-	e, err := r.commentOn(r.Ledger.UUID(), stage, text)
+	e, err := r.commentOn(r.Ledger.UUID(), stage, commentEffect{Body: text})
 	return &e, err
+}
+
+// answerStage begins the stages of answers to remarks. A marker of two parts is none of a
+// review's remark.
+const answerStage = "answer-"
+
+// Answer has a remark on a line answered in its thread, as the broker allows it, once the run is
+// completed. All answers of a run count as one comment.
+func (r *Run) Answer(ctx context.Context, thread, text string) error {
+	text, err := allowed(ctx, r.Broker, comment(r.Ledger.Metadata(), "answers", text))
+	if err != nil {
+		return err
+	}
+	e, err := r.commentOn(r.Ledger.UUID(), answerStage+thread[strings.LastIndexByte(thread, '/')+1:], commentEffect{text, thread})
+	r.answers = append(r.answers, e)
+	return err
 }
 
 // readEffect reads the data of an effect.

@@ -120,7 +120,7 @@ func (s *Service) Changed(ctx context.Context, v contextstore.View, out task.Out
 		text, err := s.mayCommentOf(ctx, v, out.Status, text)
 		if err != nil { // it is stopped all the same
 			summary += i18n.E("agent.not_told", err).Error() + "\n"
-		} else if e, err := s.commentOn(id, at, text); err == nil {
+		} else if e, err := s.commentOn(id, at, commentEffect{Body: text}); err == nil {
 			effects = append(effects, e)
 		}
 	}

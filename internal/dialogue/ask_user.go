@@ -17,12 +17,16 @@ import (
 	"toritsugi/internal/tool"
 )
 
-// Tools are the tools by which the model asks people: none where nobody can be asked.
-func (d *Dialogue) Tools() []tool.Tool {
-	if d.Asking == nil && d.ownQuestions() == 0 {
-		return nil
+// Tools are the tools by which the model speaks to people: it asks where somebody can be asked,
+// and answers where it was told remarks on lines.
+func (d *Dialogue) Tools() (all []tool.Tool) {
+	if d.Asking != nil || d.ownQuestions() > 0 {
+		all = append(all, askUser{d})
 	}
-	return []tool.Tool{askUser{d}}
+	if len(d.RemarkAnswers()) > 0 {
+		all = append(all, d.answerRemark())
+	}
+	return all
 }
 
 // askUser lets the model ask the people who wait for its work. It only reads, in

@@ -23,6 +23,7 @@ const commentsFile contextstore.Records[edition] = "heard.jsonl"
 type edition struct {
 	ID     string    `json:"id"`
 	Edited time.Time `json:"edited"`
+	Thread string    `json:"thread,omitempty"` // that may be answered
 }
 
 // Begin has it on record from the beginning of a run which comments it was told, also
@@ -38,7 +39,7 @@ func (d *Dialogue) note(c forge.Comment) error {
 		d.known = editionsTold{}
 	}
 	d.known[c.ID] = c.Edited
-	return commentsFile.Append(d.run.Store, d.run.Ledger.Dir(), edition{c.ID, c.Edited}, false)
+	return commentsFile.Append(d.run.Store, d.run.Ledger.Dir(), edition{c.ID, c.Edited, d.threads[c.ID]}, false)
 }
 
 // editionsTold are the comments that a run was told, by id, each with the time of its
@@ -111,27 +112,25 @@ func (d *Dialogue) Thread(ctx context.Context, before *Earlier) (t Thread, err e
 	t.Left = left
 	for _, c := range comments {
 		m, err := d.remark(ctx, c)
-		if err == nil {
-			err = d.note(c)
-		}
 		if err != nil {
 			return t, err
 		}
-		if m == nil {
-			continue
-		}
-		if before.covers(c) {
-			t.Earlier++
-			continue
-		}
-		if !m.Untrusted && d.late(c) {
+		if m != nil && !m.Untrusted && d.late(c) {
 			m.Untrusted, m.Why = true, "written or edited after the work was asked for"
 		}
-		if m.Untrusted && d.run.Host.Omit {
+		switch {
+		case m == nil:
+		case before.covers(c):
+			t.Earlier++
+		case m.Untrusted && d.run.Host.Omit:
 			t.Omitted++
-			continue
+		default:
+			d.mayAnswer(c, m)
+			t.Remarks = append(t.Remarks, *m)
 		}
-		t.Remarks = append(t.Remarks, *m)
+		if err := d.note(c); err != nil {
+			return t, err
+		}
 	}
 	return t, nil
 }
@@ -295,6 +294,7 @@ func (d *Dialogue) judge(ctx context.Context) (said []Remark, err error) {
 		if before {
 			m.Where = strings.TrimPrefix(m.Where+", edited", ", ")
 		}
+		d.mayAnswer(c, m)
 		said = append(said, *m)
 	}
 	d.inbox, d.telling, d.toldAfter = nil, telling, d.run.Ledger.LastSeq()
@@ -305,6 +305,9 @@ func (d *Dialogue) judge(ctx context.Context) (said []Remark, err error) {
 // the next run, need not tell it again. What stands in no message yet was not told.
 func (d *Dialogue) Close() error {
 	if d.run.Ledger.LastSeq() == d.toldAfter {
+		for _, c := range d.telling {
+			delete(d.threads, c.ID)
+		}
 		return nil
 	}
 	var err error

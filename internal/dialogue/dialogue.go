@@ -6,6 +6,7 @@ package dialogue
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"toritsugi/internal/delivery"
@@ -51,11 +52,15 @@ type Dialogue struct {
 	strangers int             // comments that nobody vouches for that were told
 	deafUntil time.Time       // the forge is not asked what was said before that
 	questions questions       // that people were asked
+
+	threads   map[string]string // that may be answered, by the comment that was told
+	answering sync.Mutex        // of answers
+	answers   map[string]string // of the model, by thread
 }
 
 // New is the dialogue of a run; Open reads what an earlier owner heard and asked.
 func New(run *delivery.Run, s Settings, maxBytes int) *Dialogue {
-	return &Dialogue{Settings: s, MaxBytes: maxBytes, run: run, Masks: func(string) (string, bool) { return "", false }, Record: func(planning.Entry) error { return nil }}
+	return &Dialogue{Settings: s, MaxBytes: maxBytes, run: run, threads: map[string]string{}, answers: map[string]string{}, Masks: func(string) (string, bool) { return "", false }, Record: func(planning.Entry) error { return nil }}
 }
 
 // Open reads what earlier owners heard and asked, and records what the act that asked
@@ -67,5 +72,5 @@ func (d *Dialogue) Open() (err error) {
 	err = d.approve()
 	known, kerr := readComments(d.run.Ledger.Dir())
 	d.known = known
-	return errors.Join(err, kerr)
+	return errors.Join(err, kerr, d.openRemarks())
 }

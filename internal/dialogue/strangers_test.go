@@ -12,6 +12,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 )
@@ -31,11 +32,9 @@ func (square) Permission(_ context.Context, _ forge.Repo, p forge.Person) (forge
 	return forge.Read, nil
 }
 
-// Strangers fill no window: of what nobody vouches for an owner tells its run
-// fifty comments, and all of what people who may ask say; what was left out is
-// not told later either.
-func TestStrangersAreToldUpToABound(t *testing.T) {
-	t.Parallel()
+// hears is a dialogue that is handed what is in the inbox.
+func hears(t *testing.T, at forge.Tracker, inbox *[]forge.Comment) *Dialogue {
+	t.Helper()
 	s, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: t.TempDir(), NoSync: true, Redact: func(s string) string { return s }})
 	if err != nil {
 		t.Fatal(err)
@@ -51,20 +50,29 @@ func TestStrangersAreToldUpToABound(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := &delivery.Run{Service: &delivery.Service{Store: s, Now: time.Now, Log: slog.New(slog.DiscardHandler), Rules: delivery.Rules{Filter: broker.NewFilter(broker.FilterOptions{Sanitizer: redact.New(nil, nil)})}},
+		Ledger: c, Host: &delivery.Host{Tracker: at, Least: forge.Write}, Order: order.Order{Act: &order.Act{}}}
+	if err := r.OpenBroker(); err != nil {
+		t.Fatal(err)
+	}
+	d := New(r, Settings{Signals: func(task.Key) (all []forge.Comment) { all, *inbox = *inbox, nil; return all }}, 1<<16)
+	d.CaughtUp()
+	return d
+}
+
+// Strangers fill no window: of what nobody vouches for an owner tells its run
+// fifty comments, and all of what people who may ask say; what was left out is
+// not told later either.
+func TestStrangersAreToldUpToABound(t *testing.T) {
+	t.Parallel()
 	var inbox []forge.Comment
+	d := hears(t, square{}, &inbox)
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	says := func(who int64, from, to int) {
 		for n := from; n < to; n++ {
 			at = at.Add(time.Second)
 			inbox = append(inbox, forge.Comment{ID: fmt.Sprintf("note/%d/%d", who, n), Kind: forge.Note, Item: "1", Author: forge.Person{ID: who, Login: fmt.Sprint("p", who)}, Body: fmt.Sprintf("Word %d of %d.", n, who), Edited: at})
 		}
-	}
-	r := &delivery.Run{Service: &delivery.Service{Store: s, Now: time.Now, Log: slog.New(slog.DiscardHandler), Rules: delivery.Rules{Filter: broker.NewFilter(broker.FilterOptions{Sanitizer: redact.New(nil, nil)})}},
-		Ledger: c, Host: &delivery.Host{Tracker: square{}, Least: forge.Write}}
-	d := New(r, Settings{Signals: func(task.Key) (all []forge.Comment) { all, inbox = inbox, nil; return all }}, 1<<16)
-	d.CaughtUp()
-	if err := r.OpenBroker(); err != nil {
-		t.Fatal(err)
 	}
 	told := func(strangers, vouched int) {
 		t.Helper()
@@ -90,10 +98,10 @@ func TestStrangersAreToldUpToABound(t *testing.T) {
 	says(9, 200, 210)
 	told(0, 0)
 	told(0, 0)
-	if heard, err := WasTold(c.Dir(), "note/9/129", at); err != nil || heard {
+	if heard, err := WasTold(d.run.Ledger.Dir(), "note/9/129", at); err != nil || heard {
 		t.Errorf("an edition that there is not: %v, %v", heard, err)
 	}
-	if heard, err := WasTold(c.Dir(), "note/9/129", at.Add(-time.Hour)); err != nil || !heard {
+	if heard, err := WasTold(d.run.Ledger.Dir(), "note/9/129", at.Add(-time.Hour)); err != nil || !heard {
 		t.Errorf("what was left out is not on record: %v, %v", heard, err)
 	}
 }

@@ -140,7 +140,7 @@ func TestTheIssueStopsTheRunOnItsDraft(t *testing.T) {
 	for name, c := range map[string]struct {
 		closed, marked bool
 		says           string
-	}{"closed": {true, false, "whoever closed the issue"}, "stopped before": {false, true, "whoever said `/stop` on the issue"}, "neither": {}} {
+	}{"closed": {true, false, "dispatch.closed_origin"}, "stopped before": {false, true, "dispatch.stopped"}, "neither": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openStore(t, t.TempDir())

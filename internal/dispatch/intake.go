@@ -577,7 +577,7 @@ func (i *Intake) labelled(ctx context.Context, uuid string) (bool, error) {
 
 // stop stops a run because of what somebody did to its item.
 func (i *Intake) stop(ctx context.Context, r contextstore.Row, why string) error {
-	_, err := i.Store.Control(ctx, r.UUID, contextstore.Stop, i.Lang.T(why))
+	_, err := i.Store.Control(ctx, r.UUID, contextstore.Stop, why)
 	if errors.Is(err, task.ErrIllegalTransition) {
 		return nil // it ended by itself
 	}

@@ -370,6 +370,15 @@ type Remark struct {
 	Marker     string // of its own
 }
 
+// Threads is a Tracker that takes an answer to a remark where that stands.
+type Threads interface {
+	// Reply makes sure that there is one answer of ours with the marker in the thread of a
+	// remark, the id of a Line that began it; where the server takes none there, below the
+	// item. It is an error of kind Gone where the remark is not there any more, or people
+	// have settled it.
+	Reply(ctx context.Context, k task.Key, remark, marker, body string) (Comment, error)
+}
+
 // Comment is something that was said on an item.
 type Comment struct {
 	ID   string // unique in the repository: "note/12", "review/5", "line/7"

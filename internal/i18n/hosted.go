@@ -127,12 +127,12 @@ func hostedTexts() map[string]text {
 		"dispatch.too_often_said": {"This was asked for %d times within an hour: ask again when the hour is over.", "1 時間に %d 回依頼されました。1 時間が過ぎてから、もう一度依頼してください。"},
 		"dispatch.poisoned":       {"its process died %d times: it is not tried again (recovery.max_attempts)", "処理中のプロセスが %d 回異常終了したため、再試行しません（recovery.max_attempts）"},
 		"dispatch.died":           {"its process died (recovery.mode: fail)", "処理中のプロセスが異常終了しました（recovery.mode: fail）"},
-		"dispatch.closed":         {"whoever closed it", "クローズした人"},
-		"dispatch.closed_origin":  {"whoever closed the issue", "issue をクローズした人"},
-		"dispatch.stopped":        {"whoever said `/stop` on the issue", "issue で `/stop` を送った人"},
-		"dispatch.merged":         {"whoever merged it", "マージした人"},
-		"dispatch.label_gone":     {"whoever took the label away", "ラベルを外した人"},
-		"dispatch.unassigned":     {"whoever took the assignment away", "担当から外した人"},
+		"dispatch.closed":         {"it was closed before this was done", "完了前にクローズされました"},
+		"dispatch.closed_origin":  {"its issue was closed before this was done", "完了前に issue がクローズされました"},
+		"dispatch.stopped":        {"stopped on request of whoever said `/stop` on the issue", "issue で `/stop` を送った人の要求により停止しました"},
+		"dispatch.merged":         {"it was merged before this was done", "完了前にマージされました"},
+		"dispatch.label_gone":     {"its label was taken away before this was done", "完了前にラベルが外されました"},
+		"dispatch.unassigned":     {"the assignment was taken away before this was done", "完了前に担当から外されました"},
 		"dispatch.signal":         {"an administrator (pause_resume.signal_file)", "管理者（pause_resume.signal_file）"},
 	}
 }

@@ -78,6 +78,15 @@ func (l Lang) T(key string, args ...any) string {
 	return fmt.Sprintf(f, shown...)
 }
 
+// Asked is why a run was paused or stopped (do): on whose request or, where by is the key of a
+// text of dispatch, what happened.
+func (l Lang) Asked(do, by string) string {
+	if strings.HasPrefix(by, "dispatch.") {
+		return l.T(by)
+	}
+	return l.T("agent.asked_"+do, by)
+}
+
 // Keys lists the keys of all texts, sorted.
 func Keys() (all []string) {
 	for i := range catalog {

@@ -41,6 +41,7 @@ func restTexts() map[string]text {
 		"rest.said_no_commit":   {en: "that is no commit", ja: "コミットではありません"},
 		"rest.said_marker":      {en: "the marker %q holds other characters than letters, digits, '.', '_' and '-'", ja: "目印 %q に英数字と「.」「_」「-」以外の文字が含まれています"},
 		"rest.said_moved":       {en: "it was moved to %s", ja: "%s に移動しています"},
+		"rest.said_settled":     {en: "the remark is gone, or people have settled it", ja: "指摘がなくなったか、解決済みになっています"},
 		"rest.said_elsewhere":   {en: "the server sends us to another host, which was not followed", ja: "サーバーが別のホストへの転送を指示しましたが、従いませんでした"},
 		"rest.said_garbage":     {en: "the answer is not the JSON it should be: %v", ja: "応答が期待した JSON ではありません: %v"},
 		"rest.said_unreachable": {en: "no answer: %v", ja: "応答がありません: %v"},
@@ -58,6 +59,10 @@ func restTexts() map[string]text {
 		"rest.advice_not_found": {
 			en: "Check the name; what our account may not see, a private repository too, looks the same as what does not exist",
 			ja: "名前を確認してください。非公開リポジトリなど、このアカウントに見る権限がないものも、存在しないものと同じに見えます",
+		},
+		"rest.advice_settled": {
+			en: "It is left as it is",
+			ja: "そのままにします",
 		},
 		"rest.advice_gone": {
 			en: "It was deleted or moved, or issues are switched off in the repository's settings",

@@ -282,7 +282,7 @@ func (r *Runner) outcome(cause, err error) task.Outcome {
 	case errors.Is(cause, agent.ErrShutdown):
 		return task.Outcome{Status: task.Queued}
 	case asked && q.Action == contextstore.Stop:
-		return task.Outcome{Status: task.Stopped, Reason: r.Lang.T("agent.asked_stop", q.By)}
+		return task.Outcome{Status: task.Stopped, Reason: r.Lang.Asked(string(q.Action), q.By)}
 	case errors.Is(cause, agent.ErrOverTime):
 		return task.Outcome{Status: task.Failed, Reason: r.Lang.T("agent.budget", r.Budget.Time, r.Budget.Time, turn.KeyTime), TimedOut: true}
 	case cause != nil:

@@ -27,6 +27,7 @@ const (
 	Checks    Feature = "checks"    // what the forge's CI says
 	Remotes   Feature = "remotes"   // repositories that git reaches
 	Signs     Feature = "signs"     // reactions on items and comments
+	Threads   Feature = "threads"   // answers to remarks where those stand
 	Summaries Feature = "summaries" // the text of a whole review; without it is a note
 )
 
@@ -126,6 +127,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"an account is found by its name", []Feature{Pulls, Accounts}, persons},
 		{"reviews are comments", []Feature{Pulls, Accounts}, reviews},
 		{"a review is posted once", []Feature{Pulls}, postReview},
+		{"a remark is answered once", []Feature{Pulls, Accounts}, reply},
 		{"checks", []Feature{Checks}, checkRuns},
 		{"a remote", []Feature{Remotes}, remote},
 		{"what is not there is unsupported", nil, unsupported},

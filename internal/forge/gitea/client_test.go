@@ -597,3 +597,41 @@ func git(t *testing.T, w *world) {
 		t.Error(got)
 	}
 }
+
+// Before 1.27 Gitea takes no answers to remarks, and Forgejo never does.
+func TestReplyBesideTheThread(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
+		w := newWorld(t)
+		w.fake.Wrap(func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/replies") {
+					rw.WriteHeader(status)
+					return
+				}
+				next.ServeHTTP(rw, r)
+			})
+		})
+		ken := w.Person("ken", forge.Write)
+		w.Push("fix")
+		f := w.open(nil)
+		it, err := f.Propose(t.Context(), w.repo, forge.Proposal{Head: "fix", Base: "main", Title: "x", Body: "x", Marker: "pull-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Review(ken, it.Key.ID, forge.Commented, "", "why?")
+		all, _, err := f.Comments(t.Context(), it.Key)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%+v %v", all, err)
+		}
+		for range 2 {
+			c, err := w.open(nil).Reply(t.Context(), it.Key, all[0].ID, "run-1.answer-1", "because")
+			if err != nil || c.Kind != forge.Note || !strings.HasPrefix(c.Body, "["+all[0].Path+"](") || !strings.HasSuffix(c.Body, "because") {
+				t.Errorf("%+v %v", c, err)
+			}
+		}
+		if notes := w.Notes(it.Key.ID); len(notes) != 1 {
+			t.Errorf("%q", notes)
+		}
+	}
+}

@@ -116,10 +116,11 @@ func contract(t *testing.T, open func(t *testing.T) *world) {
 	forgetest.Run(t, func(t *testing.T) forgetest.Fixture {
 		w := open(t)
 		f := w.open(nil)
-		return forgetest.Fixture{
-			Forge: f, Code: f, Reopen: func() forge.Tracker { return w.open(nil) }, Repo: w.repo, Main: "main", World: w,
-			Lacks: map[forgetest.Feature]string{forgetest.Roles: "Gitea has none between read and write, nor between write and administration"},
+		lacks := map[forgetest.Feature]string{forgetest.Roles: "Gitea has none between read and write, nor between write and administration"}
+		if w.do("", "POST", w.at("pulls", 1, "comments", 1, "replies"), map[string]string{"body": "x"}, nil, 404, 405) == 405 {
+			lacks[forgetest.Threads] = "Gitea takes answers to remarks from 1.27 on"
 		}
+		return forgetest.Fixture{Forge: f, Code: f, Reopen: func() forge.Tracker { return w.open(nil) }, Repo: w.repo, Main: "main", World: w, Lacks: lacks}
 	})
 }
 

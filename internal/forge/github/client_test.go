@@ -705,3 +705,32 @@ func TestWhatIsOurs(t *testing.T) {
 		t.Errorf("%s behind the server", age)
 	}
 }
+
+// GitHub tells by GraphQL alone which threads are settled: those are marked with all that was
+// said in them, and not answered.
+func TestSettledThreads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, githubtest.Options{})
+	ken := w.Person("ken", forge.Write)
+	w.repo.Commit("fix", "ken", "x", map[string]string{"a.txt": "1\n2\n"})
+	n := w.repo.OpenPull("ken", "fix", "main", "x", "x")
+	_, first := w.repo.Review(n, ken.Login, "COMMENTED", "", githubtest.Line{Path: "a.txt", Line: 1, Body: "why?"}, githubtest.Line{Path: "a.txt", Line: 2, Body: "typo"})
+	w.repo.Review(n, ken.Login, "COMMENTED", "", githubtest.Line{Path: "a.txt", Line: 2, Body: "ah", ReplyTo: first[1]})
+	w.repo.Resolve(n, first[1])
+	f := w.open(nil)
+	k := task.Key{Source: "github", Owner: "acme", Repo: "app", Type: task.TypePull, ID: strconv.Itoa(n)}
+	all, _, err := f.Comments(t.Context(), k)
+	settled := ""
+	for _, c := range all {
+		settled += fmt.Sprintf("%s %t ", c.Body, c.Resolved)
+	}
+	if err != nil || settled != "why? false typo true ah true " {
+		t.Errorf("%q %v", settled, err)
+	}
+	for i, want := range []bool{true, false} {
+		c, err := f.Reply(t.Context(), k, fmt.Sprint("line/", first[i]), fmt.Sprint("m.", i), "because")
+		if (err == nil) != want || want != (c.ID != "") || !want && !forge.Is(err, forge.Gone) {
+			t.Errorf("%+v %v", c, err)
+		}
+	}
+}

@@ -34,6 +34,9 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int,
 			more[1], err = latest(ctx, d, below(r, "pulls", n, "comments"), &all, func(c *github.PullRequestComment) (forge.Comment, bool) { return remark(self, c), true })
 		}
 		length += more[0] + more[1]
+		if err == nil {
+			err = f.settled(ctx, d, r, n, all)
+		}
 	}
 	if err != nil {
 		return nil, 0, err
@@ -44,6 +47,48 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int,
 		all[i].Item = k.ID
 	}
 	return all[left:], max(length-len(all), 0) + left, nil
+}
+
+// threads asks which of the last threads of a pull request people have settled: GraphQL alone
+// tells that.
+const threads = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) { issueOrPullRequest(number: $number) { ` +
+	`... on PullRequest { reviewThreads(last: 100) { nodes { isResolved comments(first: 1) { nodes { databaseId } } } } } } } }`
+
+// settled marks the remarks whose threads are; a login that GraphQL does not tell leaves them.
+func (f *Forge) settled(ctx context.Context, d *call, r forge.Repo, n int, all []forge.Comment) error {
+	if !slices.ContainsFunc(all, func(c forge.Comment) bool { return c.Kind == forge.Line }) {
+		return nil
+	}
+	var out struct {
+		Repository struct {
+			IssueOrPullRequest struct {
+				ReviewThreads struct {
+					Nodes []struct {
+						IsResolved bool
+						Comments   struct {
+							Nodes []struct {
+								DatabaseID int64 `json:"databaseId"`
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	err := d.graphql(ctx, f.address.graphql, threads, map[string]any{"owner": r.Owner, "name": r.Name, "number": n}, "pull_requests=read", &out)
+	if forge.Is(err, forge.Forbidden) || forge.Is(err, forge.NotFound) || forge.Is(err, forge.Invalid) {
+		return nil
+	}
+	over := map[string]bool{}
+	for _, t := range out.Repository.IssueOrPullRequest.ReviewThreads.Nodes {
+		for _, first := range t.Comments.Nodes {
+			over[rest.CommentID(forge.Line, first.DatabaseID)] = t.IsResolved
+		}
+	}
+	for i, c := range all {
+		all[i].Resolved = over[c.ID] || over[c.ReplyTo]
+	}
+	return err
 }
 
 // latest adds the last MaxComments of a list that grows at its end, and returns

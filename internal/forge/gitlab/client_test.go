@@ -303,6 +303,8 @@ func TestThreads(t *testing.T) {
 	if c := all[2]; !c.Resolved || c.ID != line(other) {
 		t.Errorf("%+v", c)
 	}
+	_, err = f.Reply(bg, key(mergeRequest, n), line(other), "m", "mended")
+	is(t, err, forge.Gone)
 	w.p.Commit("fix", "a.txt", "2") // what was said is about what was there
 	all, _, err = f.Comments(bg, key(mergeRequest, n))
 	must(t, err)

@@ -4,7 +4,12 @@ import (
 	"container/list"
 	"net/http"
 	"sync"
+	"time"
 )
+
+// keptFor is how long an answer is kept that nobody asks for: lists of what is new since some
+// time are asked for with another time each hour.
+const keptFor = 2 * time.Hour
 
 // cache keeps answers by what was asked, the least recently used ones only as
 // long as there is room. It is safe for concurrent use.
@@ -16,8 +21,9 @@ type cache struct {
 	byKey map[string]*list.Element
 }
 
-// answer is a kept answer; it does not change.
+// answer is a kept answer; but for when it was used it does not change.
 type answer struct {
+	used   time.Time
 	key    string
 	etag   string
 	header http.Header
@@ -25,9 +31,10 @@ type answer struct {
 }
 
 func (a *answer) bytes() int64 {
-	n := len(a.key) + len(a.etag) + len(a.body)
+	const each = 64 // of a list, a map or a string, about
+	n := 4*each + len(a.key) + len(a.etag) + len(a.body)
 	for k, vs := range a.header {
-		n += len(k)
+		n += each + len(k)
 		for _, v := range vs {
 			n += len(v)
 		}
@@ -39,7 +46,7 @@ func newCache(most int64) *cache {
 	return &cache{most: most, order: list.New(), byKey: map[string]*list.Element{}}
 }
 
-func (c *cache) get(key string) *answer {
+func (c *cache) get(key string, now time.Time) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.byKey[key]
@@ -47,7 +54,9 @@ func (c *cache) get(key string) *answer {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*answer)
+	a := e.Value.(*answer)
+	a.used = now
+	return a
 }
 
 // put keeps an answer; one that takes more than a quarter of the room is not
@@ -62,8 +71,9 @@ func (c *cache) put(a *answer) {
 		return
 	}
 	c.byKey[a.key] = c.order.PushFront(a)
-	for c.size += a.bytes(); c.size > c.most; {
-		c.drop(c.order.Back())
+	c.size += a.bytes()
+	for last := c.order.Back(); c.size > c.most || last != nil && a.used.Sub(last.Value.(*answer).used) > keptFor; last = c.order.Back() {
+		c.drop(last)
 	}
 }
 

@@ -244,7 +244,7 @@ func (l *Line) attempt(req *http.Request) (*http.Response, error) {
 	var kept *answer
 	key := l.identity + " " + req.Header.Get("Accept") + " " + req.URL.String()
 	if req.Method == http.MethodGet {
-		if kept = l.cache.get(key); kept != nil {
+		if kept = l.cache.get(key, l.Now()); kept != nil {
 			sent.Header.Set("If-None-Match", kept.etag)
 		}
 	}
@@ -276,7 +276,7 @@ func (l *Line) attempt(req *http.Request) (*http.Response, error) {
 		resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
 		resp.Header, body = fresh, kept.body
 	case req.Method == http.MethodGet && resp.StatusCode == http.StatusOK:
-		l.cache.put(&answer{key: key, etag: resp.Header.Get("ETag"), header: resp.Header.Clone(), body: body})
+		l.cache.put(&answer{used: l.Now(), key: key, etag: resp.Header.Get("ETag"), header: resp.Header.Clone(), body: body})
 	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return resp, nil

@@ -305,12 +305,24 @@ func createReview(c *call) (int, any) {
 	r := &review{PullReview: sdk.PullReview{
 		ID: c.id(), Reviewer: &c.doer.User, State: o.State, Body: o.Body, Submitted: c.second(), HTMLURL: c.issue.HTMLURL, HTMLPullURL: c.issue.HTMLURL,
 	}}
+	for _, old := range c.issue.pull.reviews { // a draft becomes part of it
+		if old.State == sdk.ReviewStatePending && old.Reviewer == r.Reviewer {
+			r.lines = old.lines
+		}
+	}
 	for _, l := range o.Comments {
+		text, _ := c.repo.git(c, "", "show", "refs/heads/"+c.issue.pull.head+":"+l.Path)
+		if l.NewLineNum > int64(strings.Count(text, "\n")+1) { // the real one's blame fails
+			r.State, r.Body = sdk.ReviewStatePending, ""
+			c.issue.pull.reviews = append(c.issue.pull.reviews, r)
+			return fail(500, "")
+		}
 		r.lines = append(r.lines, &sdk.PullReviewComment{
 			ID: c.id(), Body: l.Body, Reviewer: &c.doer.User, ReviewID: r.ID, Created: c.second(), Updated: c.second(), Path: l.Path,
 			LineNum: uint64(max(l.NewLineNum, 0)), OldLineNum: uint64(max(l.OldLineNum, 0)), HTMLURL: c.issue.HTMLURL, HTMLPullURL: c.issue.HTMLURL,
 		})
 	}
+	c.issue.pull.reviews = slices.DeleteFunc(c.issue.pull.reviews, func(old *review) bool { return old.State == sdk.ReviewStatePending && old.Reviewer == r.Reviewer })
 	r.CodeCommentsCount = len(r.lines)
 	for _, old := range c.issue.pull.reviews {
 		if old.Reviewer == r.Reviewer && old.State != sdk.ReviewStateComment && r.State != sdk.ReviewStateComment {
@@ -320,4 +332,24 @@ func createReview(c *call) (int, any) {
 	c.issue.pull.reviews = append(c.issue.pull.reviews, r)
 	c.issue.Updated = c.second()
 	return 200, &r.PullReview
+}
+
+// reply answers a remark in its review, as servers do from 1.27 on.
+func reply(c *call) (int, any) {
+	var o struct {
+		Body string `json:"body"`
+	}
+	c.into(&o)
+	for _, r := range c.issue.pull.reviews {
+		for _, l := range r.lines {
+			if l.ID == c.number() {
+				n := *l
+				n.ID, n.Body, n.Reviewer, n.Created, n.Updated = c.id(), o.Body, &c.doer.User, c.second(), c.second()
+				r.lines = append(r.lines, &n)
+				c.issue.Updated = c.second()
+				return 201, &n
+			}
+		}
+	}
+	return notFound()
 }

@@ -145,6 +145,16 @@ var routes = []route{
 		return 200, page(c, all)
 	}},
 	{"POST " + at + "/pulls/{index}/reviews", 1, createReview},
+	{"DELETE " + at + "/pulls/{index}/reviews/{id}", 1, func(c *call) (int, any) {
+		p := c.issue.pull
+		n := slices.IndexFunc(p.reviews, func(r *review) bool { return r.ID == c.number() })
+		if n < 0 || p.reviews[n].Reviewer != &c.doer.User {
+			return notFound()
+		}
+		p.reviews = slices.Delete(p.reviews, n, n+1)
+		return 204, nil
+	}},
+	{"POST " + at + "/pulls/{index}/comments/{id}/replies", 1, reply},
 	{"GET " + at + "/pulls/{index}/reviews/{id}/comments", 1, func(c *call) (int, any) {
 		for _, r := range c.issue.pull.reviews {
 			if r.ID == c.number() {

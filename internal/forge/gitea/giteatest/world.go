@@ -262,13 +262,20 @@ func (w *World) Review(by forge.Person, id, verdict, body, remark string) {
 }
 
 // ReviewFile adds a review with a remark on a line of a file, "" for none.
-func (w *World) ReviewFile(by forge.Person, id, verdict, body, file string, line int, remark string) {
+func (w *World) ReviewFile(by forge.Person, id, verdict, body, file string, line int, remark string) (number int64) {
 	states := map[string]string{forge.Approved: "APPROVED", forge.ChangesRequested: "REQUEST_CHANGES", forge.Commented: "COMMENT"}
 	o := map[string]any{"event": states[verdict], "body": body, "comments": []any{}}
 	if remark != "" {
 		o["comments"] = []any{map[string]any{"path": file, "body": remark, "new_position": line}}
 	}
-	w.Do(by.Login, "POST", w.At("pulls", id, "reviews"), o, nil)
+	var r sdk.PullReview
+	w.Do(by.Login, "POST", w.At("pulls", id, "reviews"), o, &r)
+	var lines []*sdk.PullReviewComment
+	w.Do(by.Login, "GET", w.At("pulls", id, "reviews", r.ID, "comments"), nil, &lines)
+	for _, l := range lines {
+		number = l.ID
+	}
+	return number
 }
 
 // Pulls are the pull requests, those that are closed too, the newest first.

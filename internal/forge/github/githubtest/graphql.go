@@ -141,5 +141,13 @@ func (n pullNode) fields() object {
 		"isDraft": i.pull.draft, "state": state, "title": i.title, "url": i.page(), "updatedAt": stamp(i.updated), "merged": !i.pull.merged.IsZero(),
 		"headRefName": i.pull.head, "baseRefName": i.pull.base, "headRefOid": i.pull.headSHA}
 	maps.Copy(o, i.history())
+	var threads []node
+	for _, l := range i.pull.lines {
+		if l.replyTo == 0 {
+			first := connection{"PullRequestReviewCommentConnection", []node{thing{"PullRequestReviewComment", object{"databaseId": l.id}}}}
+			threads = append(threads, thing{"PullRequestReviewThread", object{"isResolved": l.resolved, "comments": first}})
+		}
+	}
+	o["reviewThreads"] = connection{"PullRequestReviewThreadConnection", threads}
 	return o
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +16,7 @@ var reviewRoutes = []route{
 	{"GET /repos/{owner}/{repo}/pulls/{pull_number}/comments", "anyone", withPull(func(c *call, i *issue) *answer {
 		return c.listLines(i.pull.lines)
 	})},
+	{"POST /repos/{owner}/{repo}/pulls/{pull_number}/comments/{comment_id}/replies", "user", withPull((*call).reply)},
 	{"GET /repos/{owner}/{repo}/pulls/comments", "anyone", func(c *call) *answer {
 		var all []*lineComment
 		for _, i := range c.repo.issues {
@@ -38,6 +40,21 @@ func (c *call) listLines(of []*lineComment) *answer {
 		})
 	})
 	return c.list(len(all), func(n int) object { return c.s.line(all[n]) })
+}
+
+// reply answers a remark that began its thread; the answer is a review of its own.
+func (c *call) reply(i *issue) *answer {
+	body, a := c.readText("PullRequestReviewComment")
+	if a != nil {
+		return a
+	}
+	for _, l := range i.pull.lines {
+		if strconv.FormatInt(l.id, 10) == c.r.PathValue("comment_id") && l.replyTo == 0 {
+			text := Line{Path: l.path, Line: l.line, Body: body, ReplyTo: l.id}
+			return created(c.s.line(i.line(i.review(c.me(), "COMMENTED", "", l.commit), c.me(), text)))
+		}
+	}
+	return failed(http.StatusNotFound, "Not Found")
 }
 
 // The verdicts as they are asked for and as they are told.

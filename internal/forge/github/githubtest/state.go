@@ -160,6 +160,7 @@ type lineComment struct {
 	original string
 	replyTo  int64
 	outdated bool
+	resolved bool // of one that began its thread
 	created  time.Time
 	updated  time.Time
 }

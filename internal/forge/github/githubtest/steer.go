@@ -457,6 +457,15 @@ func (r *Repo) Review(n int, by, verdict, body string, lines ...Line) (id int64,
 	return v.id, remarks
 }
 
+// Resolve settles the thread that a remark on a pull request began.
+func (r *Repo) Resolve(n int, remark int64) {
+	r.s.t.Helper()
+	defer r.lock()()
+	for _, l := range r.mustPull(n).pull.lines {
+		l.resolved = l.resolved || l.id == remark
+	}
+}
+
 // SetDraft makes a pull request a draft or ready.
 func (r *Repo) SetDraft(n int, draft bool, by string) {
 	r.s.t.Helper()

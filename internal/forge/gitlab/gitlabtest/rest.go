@@ -66,6 +66,7 @@ func routes() map[string]handler {
 		})
 		if kind == merges {
 			all["GET "+one+"/discussions"] = on(discussions)
+			all["POST "+one+"/discussions/{discussion_id}/notes"] = on(reply)
 			all["GET "+one+"/versions"] = on(versions)
 			all["GET "+one+"/draft_notes"] = on(draftList)
 			all["POST "+one+"/draft_notes"] = on(draftMake)
@@ -418,6 +419,19 @@ func discussions(c *call, i *item) (int, any) {
 		wires = append(wires, object{"id": id, "individual_note": single[id], "notes": threads[id]})
 	}
 	return paged(c, wires)
+}
+
+// reply adds a note to a thread.
+func reply(c *call, i *item) (int, any) {
+	for _, first := range i.notes {
+		if first.thread == c.r.PathValue("discussion_id") {
+			body, _ := c.text("body")
+			n := i.say(c.user, quickActions(i, body), false)
+			n.kind, n.thread, n.path, n.line, n.head = first.kind, first.thread, first.path, first.line, first.head
+			return http.StatusCreated, i.noteWire(n)
+		}
+	}
+	return refuse(http.StatusNotFound, "404 Discussion Not Found")
 }
 
 func approvals(c *call, i *item) (int, any) {
