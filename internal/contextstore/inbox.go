@@ -29,17 +29,22 @@ type Settled struct {
 // adds nothing. What is settled keeps its id, and loses its body.
 func (s *Store) ChangeInbox(ctx context.Context, add []Incoming, settle []Settled) (fresh []Incoming, err error) {
 	now := s.now().String()
+	gave := map[int]int64{} // the numbers of an attempt before, which may have been committed though nobody was told
 	err = s.inHouse(ctx, func(tx *sql.Tx) error {
 		fresh = fresh[:0]
-		for _, e := range add {
+		for n, e := range add {
 			err := tx.QueryRowContext(ctx, `INSERT INTO inbox (channel, id, queue, body, received_at) VALUES (?,?,?,?,?) ON CONFLICT (channel, id) DO NOTHING RETURNING seq`,
 				e.Channel, e.ID, e.Queue, e.Body, e.ReceivedAt.String()).Scan(&e.Seq)
-			if errors.Is(err, sql.ErrNoRows) {
-				continue
+			if errors.Is(err, sql.ErrNoRows) { // it is known
+				err = tx.QueryRowContext(ctx, `SELECT seq FROM inbox WHERE channel=? AND id=?`, e.Channel, e.ID).Scan(&e.Seq)
+				if err == nil && e.Seq != gave[n] {
+					continue
+				}
 			}
 			if err != nil {
 				return err
 			}
+			gave[n] = e.Seq
 			fresh = append(fresh, e)
 		}
 		for _, d := range settle {

@@ -19,9 +19,10 @@ type advisory struct {
 	server *Server
 	seen   atomic.Int64 // when the connection was known to live, in ns
 
-	mu   sync.Mutex
-	conn *pgx.Conn              // nil until it is needed
-	held map[int64]heldAdvisory // on conn
+	mu     sync.Mutex
+	conn   *pgx.Conn              // nil until it is needed
+	held   map[int64]heldAdvisory // on conn
+	closed bool
 }
 
 // heldAdvisory is how a lock is held: while exclusively, what was shared before stays.
@@ -48,7 +49,7 @@ func (a *advisory) same() bool { return true }
 func (a *advisory) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.conn != nil {
+	if a.closed = true; a.conn != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 		defer cancel()
 		_ = a.conn.Close(ctx) // the locks go with it, also where it cannot be told
@@ -76,6 +77,9 @@ func (a *advisory) alive(ctx context.Context) error {
 
 // connect opens the connection anew, with the shared lock that was held.
 func (a *advisory) connect(ctx context.Context) error {
+	if a.closed {
+		return ErrClosed
+	}
 	had := a.held[byteHouse]
 	if a.conn != nil {
 		_ = a.conn.Close(ctx)

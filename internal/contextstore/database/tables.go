@@ -30,7 +30,7 @@ var _, _ Database = (*File)(nil), (*Tables)(nil)
 
 // open brings the tables of a schema up to date, or makes them, in a turn of its own, and opens
 // them. Programs of the version before go on beside it; none begins.
-func (s *Server) open(ctx context.Context, b *Base, d *File) (*Tables, error) {
+func (s *Server) open(ctx context.Context, b *Base, d *File) (Database, error) {
 	t := s.tables(b, d)
 	release, err := b.Turn(ctx)
 	if err == nil {

@@ -317,22 +317,41 @@ func rowIn(t *testing.T, i *Index, uuid string) Row {
 
 var sameRow = cmp.Options{cmpopts.IgnoreUnexported(Row{})}
 
-// BenchmarkPut is the cost of the one row update of a turn.
+// BenchmarkPut is the cost of the one row update of a turn, and of a run's row from its begin to its
+// end.
 func BenchmarkPut(b *testing.B) {
-	i := open(b, b.TempDir())
-	r := aRun()
-	if err := i.Insert(b.Context(), r); err != nil {
-		b.Fatal(err)
-	}
-	b.ResetTimer()
-	for range b.N {
-		r.LLMCalls++
-		r.ToolCalls += 2
-		r.Tokens += 1234
-		r.HeartbeatAt = jsonl.Time{Time: r.HeartbeatAt.Add(time.Second)}
-		if err := i.Put(b.Context(), r); err != nil {
-			b.Fatal(err)
-		}
+	for engine, open := range map[string]func(b *testing.B) *Index{
+		"sqlite":   func(b *testing.B) *Index { return open(b, b.TempDir()) },
+		"postgres": func(b *testing.B) *Index { return openAt(b, pgtest.URL(b)) },
+	} {
+		b.Run("turn/"+engine, func(b *testing.B) {
+			i, r := open(b), aRun()
+			if err := i.Insert(b.Context(), r); err != nil {
+				b.Fatal(err)
+			}
+			b.ResetTimer()
+			for range b.N {
+				r.LLMCalls++
+				r.ToolCalls += 2
+				r.Tokens += 1234
+				r.HeartbeatAt = jsonl.Time{Time: r.HeartbeatAt.Add(time.Second)}
+				if err := i.Put(b.Context(), r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("run/"+engine, func(b *testing.B) {
+			i, r := open(b), aRun()
+			b.ResetTimer()
+			for n := range b.N {
+				r.UUID, r.Status, r.CompletedAt = strconv.Itoa(n), task.Running, jsonl.Time{}
+				err := i.Insert(b.Context(), r)
+				r.Status, r.CompletedAt = task.Completed, r.StartedAt
+				if err = errors.Join(err, i.Put(b.Context(), r)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -1,5 +1,5 @@
 -- What the tables of tasks.sql have of their own in PostgreSQL; it may be run again over itself.
--- What stands in braces is made of the columns: see postgresOf in stats.go.
+-- What stands in braces is made of the columns: see postgres.go.
 
 -- Times are texts in the universal time (spec/README "ids and times"). What does not look like one is
 -- NULL; one that cannot be, as a 13th month, is an error, also for whoever writes it into a row.

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/database/pgtest"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/task"
 )
 
@@ -149,6 +151,30 @@ func TestManyRunsEndAtOnce(t *testing.T) {
 	}
 	done.Wait()
 	sameCounters(t, all[0])
+}
+
+// A turn is a small write: no index of the table learns of it.
+func TestATurnIsHOT(t *testing.T) {
+	t.Parallel()
+	i := openAt(t, pgtest.URL(t))
+	r := aRun()
+	if err := i.Insert(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := writer(i).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	r.LLMCalls, r.Tokens, r.MessageCount, r.HeartbeatAt = 9, 99, 9, jsonl.Time{Time: r.HeartbeatAt.Add(time.Second)}
+	if _, err := tx.ExecContext(t.Context(), turnSQL, append(r.changing(), r.UUID, r.Generation, string(r.Status), r.Phase, r.OutboxPending)...); err != nil {
+		t.Fatal(err)
+	}
+	var updated, hot int
+	err = tx.QueryRowContext(t.Context(), `SELECT pg_stat_get_xact_tuples_updated('tasks'::regclass), pg_stat_get_xact_tuples_hot_updated('tasks'::regclass)`).Scan(&updated, &hot)
+	if err != nil || updated != 1 || hot != 1 {
+		t.Error(updated, hot, err)
+	}
 }
 
 // Of many that take up a run at once, each as the next owner, the row is of the last; and of many

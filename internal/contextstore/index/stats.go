@@ -40,13 +40,6 @@ const (
 	rowMS    = `coalesce((strftime('%s', substr(completed_at, 1, 19)) - strftime('%s', substr(started_at, 1, 19))) * 1000 + substr(completed_at, 21, 3) - substr(started_at, 21, 3), 0)`
 )
 
-// otherwise are texts of the queries with what PostgreSQL is told instead: see postgres.sql.
-var otherwise = []string{
-	rowTimed, `CASE WHEN took_ms IS NULL THEN 0 ELSE 1 END`,
-	rowMS, `coalesce(took_ms, 0)`,
-	uuidBegins, `uuid ~~ lower(?)`, // so that the key's index finds it
-}
-
 // rowValues are what a row counts, in the order of totalColumns.
 var rowValues = []string{
 	`1`, `coalesce(llm_call_count, 0)`, `coalesce(tool_call_count, 0)`, `coalesce(total_tokens, 0)`, `coalesce(compression_count, 0)`,
@@ -67,30 +60,6 @@ var counters = []struct{ table, keys, of string }{
 
 // byKeys are the first columns of a query, by how many commas are between the keys of a counter.
 var byKeys = map[int]string{2: "1, 2, 3", 3: "1, 2, 3, 4"}
-
-// countedColumns are the columns that counters follow from.
-const countedColumns = `status, user, owner, repo, model, started_at, completed_at, llm_call_count, tool_call_count, total_tokens, compression_count, ` +
-	`compression_failures, message_count, bytes, ` + spendingColumns
-
-// postgresOf is the text of postgres.sql with what follows from the columns.
-func postgresOf(text string) string {
-	names := strings.Split(totalColumns, ", ")
-	var add []string
-	for _, n := range names {
-		add = append(add, n+" = c."+n+" + excluded."+n)
-	}
-	counted := strings.Split(countedColumns, ", ")
-	changed := StatsFilter{}.of(`(SELECT 1 AS sign, c.* FROM unnest(came) AS c UNION ALL SELECT -1, g.* FROM unnest(gone) AS g) AS changed`, "sign, "+rowColumns()).sql
-	var count, clearing strings.Builder
-	for _, c := range counters {
-		by := byKeys[strings.Count(c.keys, ",")]
-		fmt.Fprintf(&count, `INSERT INTO %s AS c SELECT %s, sum(sign * %s) FROM (%s) AS changed GROUP BY %s ORDER BY %s ON CONFLICT (%s) DO UPDATE SET %s;`+"\n    ",
-			c.table, c.of, strings.Join(names, "), sum(sign * "), changed, by, by, c.keys, strings.Join(add, ", "))
-		fmt.Fprintf(&clearing, "DELETE FROM %s WHERE tasks = 0 AND (%s) IN (SELECT %s FROM (%s) AS changed);\n        ", c.table, c.keys, c.of, changed)
-	}
-	return strings.NewReplacer("{count}", count.String(), "{clear}", clearing.String(), "{ended}", ended, "{columns}", countedColumns,
-		"{old}", "OLD."+strings.Join(counted, ", OLD."), "{new}", "NEW."+strings.Join(counted, ", NEW.")).Replace(text)
-}
 
 // sqlOf is the text of tasks.sql and sqlite.sql with what the counters have in common.
 func sqlOf(text string) string {
