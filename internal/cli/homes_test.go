@@ -285,7 +285,7 @@ func newHomes(t *testing.T, settings string, owner string, sources ...string) (*
 	t.Helper()
 	skipShort(t, "it is served")
 	w := &town{t: t, dir: t.TempDir()}
-	w.config, w.env = filepath.Join(w.dir, "config.yaml"), ledgerEnv(filepath.Join(w.dir, "base"))
+	w.config = filepath.Join(w.dir, "config.yaml")
 	settings += "checks: [sh check.sh]\nscheduling: {interval: 5, comments_interval: 5}\nserve: {listen: '127.0.0.1:0'}\npause_resume: {signal_file: " + filepath.Join(w.dir, "pause") + "}\n"
 	var all []home
 	for _, source := range sources {

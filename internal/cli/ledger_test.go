@@ -2,35 +2,49 @@ package cli
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/database/pgtest"
 	"toritsugi/internal/contextstore/tables"
 	"toritsugi/internal/disk"
 )
 
-// servedAt is where the contexts of a base directory lie on the server of the tests, as settings
-// say; "" where they do not.
-func servedAt(base string) string {
-	at := os.Getenv("TORI_TEST_POSTGRES_URL")
-	if os.Getenv(backend) != "postgres" || at == "" {
-		return ""
+// keepers are the URLs of the servers that keep the contexts of base directories.
+var keepers sync.Map
+
+// backends are who may keep contexts.
+var backends = []string{"jsonl", "sqlite", "postgres"}
+
+// keep has one of them keep the contexts of a town.
+func (w *town) keep(kind string) {
+	w.t.Helper()
+	w.env = append(w.env, backend+"="+kind)
+	if kind == "postgres" {
+		at := pgtest.URL(w.t)
+		keepers.Store(filepath.Join(w.dir, "base"), at)
+		w.env = append(w.env, ledgerEnv(filepath.Join(w.dir, "base"))...)
 	}
-	sum := sha256.Sum256([]byte(base))
-	return at + "?search_path=t_" + hex.EncodeToString(sum[:8])
 }
 
-// ledgerEnv is the environment of a program that works on a base directory.
+// servedAt is the server that keeps the contexts of a base directory, as settings name it; "" where
+// none does.
+func servedAt(base string) string {
+	at, _ := keepers.Load(base)
+	url, _ := at.(string)
+	return url
+}
+
+// ledgerEnv is the environment of a program that looks at a base directory.
 func ledgerEnv(base string) []string {
 	if at := servedAt(base); at != "" {
-		return []string{"TORI_CONTEXT_STORAGE_POSTGRES_URL=" + at}
+		return []string{backend + "=postgres", "TORI_CONTEXT_STORAGE_POSTGRES_URL=" + at}
 	}
 	return nil
 }
@@ -56,7 +70,7 @@ func list(ctx context.Context, base string) (contextstore.Listing, error) {
 func readFile(path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	for dir := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && len(dir) > 1; dir = filepath.Dir(dir) {
-		if _, there := os.Stat(filepath.Join(dir, tables.File)); there != nil && (servedAt(dir) == "" || filepath.Base(dir) != "base") {
+		if _, there := os.Stat(filepath.Join(dir, tables.File)); there != nil && servedAt(dir) == "" {
 			continue
 		}
 		if err := openLedger(context.Background(), dir); err != nil {

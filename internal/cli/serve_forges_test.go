@@ -327,7 +327,8 @@ func (d *doom) over(h home, like string) {
 	})
 }
 
-// killedAtRandom leads so many lives at each forge while the process is killed at random.
+// killedAtRandom leads so many lives at each forge, their contexts kept by one backend after the
+// other, while the process is killed at random.
 func killedAtRandom(t *testing.T, lives int, settings string, sources []string, life func(*testing.T, *town, home, wording, func(*town) string)) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -342,6 +343,7 @@ func killedAtRandom(t *testing.T, lives int, settings string, sources []string, 
 	rounds(t, len(sources)*lives, func(t *testing.T, i int) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		w, all := newHomes(t, settings+"language: en\n"+patient, "acme", sources[i%len(sources)])
+		w.keep(backends[i%len(backends)])
 		w.env = append(w.env, "TORI_PLANNING_ENABLED=true")
 		d := &doom{at: 1 + random.IntN(40), every: 15 + random.IntN(40), most: 6, after: random.IntN(2) == 0}
 		d.over(all[0], "")

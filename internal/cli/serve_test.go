@@ -47,7 +47,6 @@ func newTown(t *testing.T, settings string) *town {
 	t.Helper()
 	skipShort(t, "it is served")
 	w := &town{t: t, dir: t.TempDir()}
-	w.env = ledgerEnv(filepath.Join(w.dir, "base"))
 	w.hub = githubtest.New(t, githubtest.Options{Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }})
 	w.hub.AddUser(githubtest.User{Login: "hanako", ID: 101})
 	w.hub.AddUser(githubtest.User{Login: "stranger", ID: 102})

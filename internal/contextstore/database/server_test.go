@@ -315,7 +315,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 		}
 	}
 	for state, is := range map[string]error{"53100": syscall.ENOSPC, "25006": ErrUnreachable, "57P01": ErrUnreachable, "40P01": ErrUnreachable, "08006": ErrUnreachable, "23505": nil, "42501": nil} {
-		if err := Unreachable(s.explain(fmt.Errorf("write: %w", &pgconn.PgError{Code: state}))); is != nil && !errors.Is(err, is) || is == nil && errors.Is(err, ErrUnreachable) {
+		if err := Unreachable(s.Explain(fmt.Errorf("write: %w", &pgconn.PgError{Code: state}))); is != nil && !errors.Is(err, is) || is == nil && errors.Is(err, ErrUnreachable) {
 			t.Errorf("%s: %v", state, err)
 		}
 	}
