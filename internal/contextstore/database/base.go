@@ -108,6 +108,9 @@ func (l fileLocks) same() bool { return filelock.Same(l.f, l.f.Name()) }
 
 func (l fileLocks) close() { filelock.Close(l.f) }
 
+// Server is where the databases of the place lie; nil for a directory.
+func (b *Base) Server() *Server { return b.server }
+
 // Close gives up every lock.
 func (b *Base) Close() { b.locks.close() }
 

@@ -135,7 +135,11 @@ func newIndex(dir string, base *database.Base, fill Fill) (*Index, *database.Fil
 		}
 		return setComplete(ctx, w, complete)
 	}
-	return &Index{base: base, path: f.Path, dir: dir}, f
+	i := &Index{base: base, path: f.Path, dir: dir}
+	if base != nil && base.Server() != nil {
+		i.path = base.Server().Name()
+	}
+	return i, f
 }
 
 // Path is where the file lies, or the tables.
