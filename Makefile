@@ -24,6 +24,7 @@ setup:
 # Those of the command line wait for one another's processes, so six run at once.
 test: setup
 	$(INMEMORY) $(GO) test -timeout 80m -parallel 6 $$($(GO) list ./... | grep -v '/internal/sandbox$$')
+	for b in sqlite postgres; do $(INMEMORY) TORI_TEST_BACKEND=$$b $(GO) test -timeout 20m -skip Crash ./internal/contextstore || exit 1; done
 	$(GO) test -timeout 80m ./internal/sandbox # alone: attempts without walls take what the machine has
 
 ## test-short: those that take a moment each; the others say why they are skipped

@@ -60,6 +60,7 @@ func TestLocalViewer(t *testing.T) {
 // What may not be seen is not found, not listed, not counted, and no part of
 // what a beginning of a uuid may mean.
 func TestFindAndListShowWhatMayBeSeen(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	ids := []string{"aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"}
 	next := 0
@@ -96,6 +97,7 @@ func TestFindAndListShowWhatMayBeSeen(t *testing.T) {
 }
 
 func TestOpeningTightens(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	base, dir := healthy(t, task.Running)
 	open := func(p string) {
@@ -109,13 +111,13 @@ func TestOpeningTightens(t *testing.T) {
 	}
 	open(base)
 	mode := func(p string) os.FileMode {
-		st, err := os.Stat(p)
+		st, err := kernel.Stat(p)
 		must(t, err)
 		return st.Mode().Perm()
 	}
-	must(t, os.WriteFile(filepath.Join(base, "notes"), nil, 0o644))
+	must(t, kernel.WriteFile(filepath.Join(base, "notes"), nil, 0o644))
 	must(t, os.Mkdir(filepath.Join(dir, "planning"), 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, "planning", "x.jsonl"), nil, 0o644))
+	must(t, kernel.WriteFile(filepath.Join(dir, "planning", "x.jsonl"), nil, 0o644))
 	s := openStore(t, base)
 	for _, name := range append([]string{"", "tasks.db", ".house"}, StatusDirs...) {
 		if m := mode(filepath.Join(base, name)); m&0o077 != 0 {
@@ -152,13 +154,13 @@ func TestSideFilesAreAsWritableAsTheirDatabase(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"house.db": 0o600, "house.db-shm": 0o400, "tasks.db": 0o400, "tasks.db-wal": 0o400} {
-		if err := os.WriteFile(filepath.Join(base, name), nil, mode); err != nil {
+		if err := kernel.WriteFile(filepath.Join(base, name), nil, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tightenBase(base)
 	for name, want := range map[string]os.FileMode{"house.db-shm": 0o600, "tasks.db": 0o400, "tasks.db-wal": 0o400} {
-		if st, err := os.Stat(filepath.Join(base, name)); err != nil || st.Mode().Perm() != want {
+		if st, err := kernel.Stat(filepath.Join(base, name)); err != nil || st.Mode().Perm() != want {
 			t.Errorf("%s: %v %v", name, st.Mode(), err)
 		}
 	}

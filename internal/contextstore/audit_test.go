@@ -42,7 +42,7 @@ func TestAuditIsRedactedAndDurable(t *testing.T) {
 	if want := `{"timestamp":"2024-01-15T10:30:00.000000Z","actor":"ken","action":"read","uuid":"u","what":"messages","detail":"[X]"}` + "\n"; err != nil || string(b) != want {
 		t.Errorf("%s %v", b, err)
 	}
-	if st, _ := os.Stat(filepath.Join(base, auditFile)); st.Mode().Perm() != disk.FileMode {
+	if st, _ := kernel.Stat(filepath.Join(base, auditFile)); st.Mode().Perm() != disk.FileMode {
 		t.Errorf("mode %v", st.Mode())
 	}
 	if fs.Counts().Syncs != 1 {
@@ -133,7 +133,7 @@ func TestAuditOfManyProcesses(t *testing.T) {
 			t.Errorf("%d entries of %s", n, actor)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(base, auditFile+".cut")); err == nil {
+	if _, err := kernel.Stat(filepath.Join(base, auditFile+".cut")); err == nil {
 		t.Error("something was torn")
 	}
 }

@@ -1,17 +1,20 @@
 package contextstore
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
+	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/contextstore/database/pgtest"
 	"toritsugi/internal/contextstore/tables"
 	"toritsugi/internal/disk"
 )
 
-// backend is who keeps the contexts of the tests: "" the kernel, else sqlite.
+// backend is who keeps the contexts of the tests: "" the kernel, else sqlite or postgres.
 var backend = os.Getenv("TORI_TEST_BACKEND")
 
 var mountedBases sync.Map
@@ -32,7 +35,7 @@ func placed(t testing.TB, base string) {
 			t.Fatal(err)
 		}
 	}
-	d, err := tables.OpenSQLite(t.Context(), tables.Options{Base: base}, false)
+	d, err := openTables(t, base)
 	must(err)
 	files := map[string][]byte{}
 	var dirs []string
@@ -63,6 +66,19 @@ func placed(t testing.TB, base string) {
 	}
 }
 
+func openTables(t testing.TB, base string) (*tables.DB, error) {
+	o := tables.Options{Base: base}
+	if backend != "postgres" {
+		return tables.OpenSQLite(t.Context(), o, false)
+	}
+	s, err := database.Dial(t.Context(), database.ServerOptions{URL: pgtest.URL(t)})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(s.Close)
+	return tables.OpenPostgres(t.Context(), o, s)
+}
+
 // kernelOnly skips a test that is about files of the kernel.
 func kernelOnly(t *testing.T) {
 	t.Helper()
@@ -70,3 +86,73 @@ func kernelOnly(t *testing.T) {
 		t.Skip("about files of the kernel")
 	}
 }
+
+// kernel are the calls of package os by which tests look into a base directory and tamper with it,
+// on what the backend of the tests keeps, too.
+var kernel tampering
+
+type tampering struct{}
+
+var seam = &disk.FS{}
+
+func (tampering) Stat(path string) (fs.FileInfo, error)  { return disk.Stat(path) }
+func (tampering) Lstat(path string) (fs.FileInfo, error) { return disk.Lstat(path) }
+
+func (tampering) Remove(path string) error {
+	if disk.At(path) == nil {
+		return os.Remove(path)
+	}
+	if _, err := disk.Stat(path); err != nil {
+		return err
+	}
+	return seam.Remove(path)
+}
+
+func (tampering) RemoveAll(path string) error {
+	if disk.At(path) == nil {
+		return os.RemoveAll(path)
+	}
+	return seam.RemoveAll(path)
+}
+
+func (tampering) Rename(from, to string) error {
+	if disk.At(from) == nil {
+		return os.Rename(from, to)
+	}
+	return seam.Rename(from, to)
+}
+
+func (tampering) WriteFile(path string, data []byte, mode fs.FileMode) error {
+	if disk.At(path) == nil {
+		return os.WriteFile(path, data, mode)
+	}
+	return seam.Replace(path, data, true)
+}
+
+func (tampering) Truncate(path string, size int64) error {
+	if disk.At(path) == nil {
+		return os.Truncate(path, size)
+	}
+	b, err := disk.Read(path, disk.MaxWhole)
+	if err != nil {
+		return err
+	}
+	return seam.Replace(path, b[:size], true)
+}
+
+// OpenFile opens a file to append to it.
+func (tampering) OpenFile(path string, flag int, mode fs.FileMode) (interface {
+	io.WriteCloser
+	io.StringWriter
+}, error) {
+	if disk.At(path) == nil {
+		return os.OpenFile(path, flag, mode)
+	}
+	f, err := seam.OpenAppend(path)
+	return appender{f}, err
+}
+
+type appender struct{ *disk.File }
+
+func (a appender) Write(b []byte) (int, error)       { _, err := a.Append(b); return len(b), err }
+func (a appender) WriteString(s string) (int, error) { return a.Write([]byte(s)) }

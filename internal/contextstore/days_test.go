@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -429,7 +428,7 @@ func TestDaysOfAHouseThatWasRemoved(t *testing.T) {
 	}
 	ask(t.Context(), tokens(1, 10))
 	for _, f := range []string{"house.db", "house.db-wal", "house.db-shm"} {
-		_ = os.Remove(filepath.Join(s.BaseDir, f))
+		_ = kernel.Remove(filepath.Join(s.BaseDir, f))
 	}
 	ask(t.Context(), tokens(2, 30))
 	if got := spentOn(t, s, "2026-05-30", "ken"); got != tokens(1, 20) {

@@ -107,7 +107,7 @@ func TestLastEnded(t *testing.T) {
 		}
 		// An index that was deleted holds nothing; the directories tell.
 		for _, f := range []string{"tasks.db", "tasks.db-wal", "tasks.db-shm"} {
-			_ = os.Remove(filepath.Join(s.BaseDir, f))
+			_ = kernel.Remove(filepath.Join(s.BaseDir, f))
 		}
 		look("new index", func(since time.Time) (View, bool, error) { return s.LastEnded(t.Context(), k, since) })
 	})
@@ -119,7 +119,7 @@ func TestLastEndedErrors(t *testing.T) {
 	s := clocked(t, &now)
 	k := task.Key{ID: "7"}
 	id := ended(t, s, k, task.Outcome{Status: task.Completed})
-	if err := os.RemoveAll(filepath.Join(s.BaseDir, "completed", id)); err != nil {
+	if err := kernel.RemoveAll(filepath.Join(s.BaseDir, "completed", id)); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok, err := s.LastEnded(t.Context(), k, time.Time{}); !ok || !errors.Is(err, ErrNotFound) {
@@ -161,7 +161,7 @@ func TestLastFinal(t *testing.T) {
 				t.Parallel()
 				v := View{Dir: t.TempDir()}
 				if name != "none" {
-					if err := os.WriteFile(filepath.Join(v.Dir, Summaries), []byte(tc.text), 0o600); err != nil {
+					if err := kernel.WriteFile(filepath.Join(v.Dir, Summaries), []byte(tc.text), 0o600); err != nil {
 						t.Fatal(err)
 					}
 				}

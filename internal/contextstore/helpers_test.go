@@ -48,7 +48,9 @@ var templates sync.Map // task.Status -> *template
 
 func makeHealthy(t *testing.T, status task.Status) (files fstest.MapFS, dir string) {
 	t.Helper()
-	s := open(t, Options{OnIndexError: func(error) {}})
+	base := t.TempDir()
+	mountedBases.Store(base, true) // files of the kernel's, which are copied
+	s := open(t, Options{BaseDir: base, OnIndexError: func(error) {}})
 	c := begin(t, s)
 	if _, err := c.Append(Message{Role: "system", Content: "be good at this"}, Message{Role: "user", Content: "please do it well"}); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package contextstore
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ func TestALineThatIsDamagedWithinAFile(t *testing.T) {
 			all := strings.SplitAfter(strings.TrimSuffix(string(b), "\n")+"\n", "\n")
 			all = all[:len(all)-1]
 			all[at-1] = spoil(all[at-1])
-			must(t, os.WriteFile(path, []byte(strings.Join(all, "")), 0o600))
+			must(t, kernel.WriteFile(path, []byte(strings.Join(all, "")), 0o600))
 			s := open(t, Options{BaseDir: base})
 			c, repairs, err := s.Claim(t.Context(), filepath.Base(dir))
 			must(t, err)
@@ -49,7 +48,7 @@ func TestALineThatIsDamagedWithinAFile(t *testing.T) {
 			if !slices.Equal(seqs, want) || m[0].Seq != int64(len(all))+1 {
 				t.Errorf("%s in line %d: the messages are %v, the next is %d", name, at, seqs, m[0].Seq)
 			}
-			if _, err := os.Stat(path + ".cut"); err == nil {
+			if _, err := kernel.Stat(path + ".cut"); err == nil {
 				t.Errorf("%s in line %d: something was cut off", name, at)
 			}
 			if forget != strings.Contains(strings.Join(repairs, "\n"), "1 lines cannot be read; what follows them is kept") {
@@ -112,10 +111,10 @@ func TestALineThatIsDamagedInAnotherLog(t *testing.T) {
 				t.Parallel()
 				base, dir := healthy(t, task.Running)
 				path := filepath.Join(dir, name)
-				must(t, os.RemoveAll(path))
+				must(t, kernel.RemoveAll(path))
 				s := open(t, Options{BaseDir: base})
 				claim := func() *Context {
-					must(t, os.Remove(filepath.Join(dir, StateFile))) // with the checkpoint
+					must(t, kernel.Remove(filepath.Join(dir, StateFile))) // with the checkpoint
 					c, _, err := s.Claim(t.Context(), filepath.Base(dir))
 					must(t, err)
 					return c
@@ -146,8 +145,8 @@ func TestNULsOfAWriteThatWasNotSynced(t *testing.T) {
 	} {
 		base, dir := healthy(t, task.Running)
 		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, []byte(lineOf(t, path, 0)+"\x00\x00\n"+second+"\n"), 0o600))
-		must(t, os.Remove(filepath.Join(dir, StateFile)))
+		must(t, kernel.WriteFile(path, []byte(lineOf(t, path, 0)+"\x00\x00\n"+second+"\n"), 0o600))
+		must(t, kernel.Remove(filepath.Join(dir, StateFile)))
 		s := open(t, Options{BaseDir: base})
 		c, _, err := s.Claim(t.Context(), filepath.Base(dir))
 		must(t, err)
@@ -164,7 +163,7 @@ func TestALineThatIsPutBetween(t *testing.T) {
 	base, dir := healthy(t, task.Running)
 	path := filepath.Join(dir, Messages)
 	edit(t, path, `{"seq":4,`, "not JSON\n"+`{"seq":4,`)
-	must(t, os.Remove(filepath.Join(dir, StateFile)))
+	must(t, kernel.Remove(filepath.Join(dir, StateFile)))
 	s := open(t, Options{BaseDir: base})
 	c, _, err := s.Claim(t.Context(), filepath.Base(dir))
 	must(t, err)
@@ -181,7 +180,7 @@ func TestALatestDecisionThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	base, dir := healthy(t, task.Running)
 	path := filepath.Join(dir, Window)
-	must(t, os.WriteFile(path, []byte(strings.Repeat("#", len(lineOf(t, path, 1)))+"\n"), 0o600))
+	must(t, kernel.WriteFile(path, []byte(strings.Repeat("#", len(lineOf(t, path, 1)))+"\n"), 0o600))
 	s := open(t, Options{BaseDir: base})
 	c, _, err := s.Claim(t.Context(), filepath.Base(dir))
 	must(t, err)

@@ -46,6 +46,7 @@ func TestChildEnqueues(t *testing.T) {
 
 // Ten processes that start at once on an empty directory make one database.
 func TestTenStartAtOnce(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	base := t.TempDir()
 	var wg sync.WaitGroup

@@ -2,7 +2,6 @@ package contextstore
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -83,7 +82,7 @@ func TestErrorsOfHouseDBAreNotSwallowed(t *testing.T) {
 	if _, err := s.houseDB.acked(t.Context(), "run1"); err == nil {
 		t.Error("read from a closed store")
 	}
-	if err := os.WriteFile(filepath.Join(s.BaseDir, "house.db"), []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
+	if err := kernel.WriteFile(filepath.Join(s.BaseDir, "house.db"), []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), s.Options); err == nil || !strings.Contains(err.Error(), "from a backup") {
@@ -96,7 +95,7 @@ func TestAMissingHouseDBIsMadeAnew(t *testing.T) {
 	s := open(t, Options{})
 	begin(t, s)
 	for _, f := range []string{"house.db", "house.db-wal", "house.db-shm"} {
-		_ = os.Remove(filepath.Join(s.BaseDir, f))
+		_ = kernel.Remove(filepath.Join(s.BaseDir, f))
 	}
 	if err := s.houseDB.ack(t.Context(), "run1", Effect{Key: "k", Kind: "push"}, "r", s.now()); err != nil {
 		t.Fatal(err)
@@ -114,7 +113,7 @@ func TestCompact(t *testing.T) {
 	s := open(t, Options{})
 	other := open(t, Options{BaseDir: s.BaseDir})
 	size := func() int64 {
-		st, err := os.Stat(filepath.Join(s.BaseDir, HouseDBFile))
+		st, err := kernel.Stat(filepath.Join(s.BaseDir, HouseDBFile))
 		must(t, err)
 		return st.Size()
 	}

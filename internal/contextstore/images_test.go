@@ -50,6 +50,7 @@ func filesBelow(t *testing.T, dir string) (all []string) {
 
 // An image is stored once, privately, and goes where the context goes.
 func TestImagesMoveWithTheContext(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	s := open(t, Options{})
 	c := begin(t, s)
@@ -74,7 +75,7 @@ func TestImagesMoveWithTheContext(t *testing.T) {
 		must(t, c.Transition(t.Context(), task.Outcome{Status: status, Reason: "test", Summary: "summed up"}))
 		dir, err := s.dir(id)
 		must(t, err)
-		if _, err := os.Stat(filepath.Join(dir, first.Path)); err != nil {
+		if _, err := kernel.Stat(filepath.Join(dir, first.Path)); err != nil {
 			t.Errorf("%s: %v", status, err)
 		}
 		if r := check(t, s.BaseDir, true); r.Found != 0 {
@@ -127,7 +128,7 @@ func TestImagesThatAreNone(t *testing.T) {
 	if n := c.LastSeq(); n != 0 {
 		t.Errorf("%d messages", n)
 	}
-	must(t, os.WriteFile(filepath.Join(c.Dir(), good.Path), bytes.ToUpper(redPicture), 0o600))
+	must(t, kernel.WriteFile(filepath.Join(c.Dir(), good.Path), bytes.ToUpper(redPicture), 0o600))
 	if data, err := c.ReadImage(good); !errors.Is(err, ErrImageDiffers) || data != nil {
 		t.Errorf("a changed image was read: %q, %v", data, err)
 	}
@@ -138,7 +139,7 @@ func TestImagesThatAreNone(t *testing.T) {
 	if data, err := c.ReadImage(good); err != nil || !bytes.Equal(data, redPicture) {
 		t.Errorf("%q, %v", data, err)
 	}
-	must(t, os.Remove(filepath.Join(c.Dir(), good.Path)))
+	must(t, kernel.Remove(filepath.Join(c.Dir(), good.Path)))
 	if _, err := c.ReadImage(good); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
@@ -147,6 +148,7 @@ func TestImagesThatAreNone(t *testing.T) {
 // A full disk refuses an image as it refuses work, or in the middle of the
 // writing; nothing stays of it, and it can be saved when there is room.
 func TestImagesOnAFullDisk(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	var full atomic.Bool
 	var fail atomic.Pointer[disktest.Failer]
@@ -188,15 +190,18 @@ func TestDamagedImages(t *testing.T) {
 	t.Parallel()
 	for want, damage := range map[string]func(t *testing.T, dir string, i Image){
 		"":              func(*testing.T, string, Image) {},
-		"image_missing": func(t *testing.T, dir string, i Image) { must(t, os.Remove(filepath.Join(dir, i.Path))) },
+		"image_missing": func(t *testing.T, dir string, i Image) { must(t, kernel.Remove(filepath.Join(dir, i.Path))) },
 		"image_differs": func(t *testing.T, dir string, i Image) {
-			must(t, os.WriteFile(filepath.Join(dir, i.Path), bytes.ToUpper(redPicture), 0o600))
+			must(t, kernel.WriteFile(filepath.Join(dir, i.Path), bytes.ToUpper(redPicture), 0o600))
 		},
 		"image_differs longer": func(t *testing.T, dir string, i Image) { appendTo(t, filepath.Join(dir, i.Path), "x") },
 		"image_unreadable": func(t *testing.T, dir string, i Image) {
 			edit(t, filepath.Join(dir, Messages), i.Path, strings.Repeat("/", len(i.Path)))
 		},
-		"mode": func(t *testing.T, dir string, i Image) { must(t, os.Chmod(filepath.Join(dir, i.Path), 0o644)) },
+		"mode": func(t *testing.T, dir string, i Image) {
+			kernelOnly(t)
+			must(t, os.Chmod(filepath.Join(dir, i.Path), 0o644))
+		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -335,7 +340,7 @@ func TestImagesSurviveCrashes(t *testing.T) {
 			if verr := imagesWhole(t.Context(), base, done); verr != nil {
 				t.Errorf("call %d (%v, torn %v) in step %d (%v): %v", s.At, s.Hit(), s.Torn, at, err, verr)
 			}
-			_ = os.RemoveAll(base)
+			_ = kernel.RemoveAll(base)
 		}
 	})
 	var states []disktest.State
@@ -343,7 +348,7 @@ func TestImagesSurviveCrashes(t *testing.T) {
 	must(t, err)
 	each(len(states), func(n int) {
 		base := scratch(t)
-		defer func() { _ = os.RemoveAll(base) }()
+		defer func() { _ = kernel.RemoveAll(base) }()
 		err := states[n].Materialize(base)
 		m.seed(t, base, n)
 		var done int64

@@ -78,17 +78,17 @@ func TestDatabasesThatCannotBeUsed(t *testing.T) {
 			return execIn(path, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
 		}, "schema version 99, this program knows versions up to 4", database.ErrNewer},
 		"no database": {func(path string) error {
-			return os.WriteFile(path, []byte(strings.Repeat("hello ", 2000)), 0o600)
+			return kernel.WriteFile(path, []byte(strings.Repeat("hello ", 2000)), 0o600)
 		}, "tori reindex", database.ErrBroken},
 		"another program's": {func(path string) error {
-			return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600), execIn(path, `CREATE TABLE tasks (uuid TEXT PRIMARY KEY)`))
+			return errors.Join(kernel.Remove(path), kernel.WriteFile(path, nil, 0o600), execIn(path, `CREATE TABLE tasks (uuid TEXT PRIMARY KEY)`))
 		}, "tori reindex", database.ErrBroken},
 		"malformed": {func(path string) error {
 			b, err := readFile(path)
 			for at := 100; at < len(b); at += 7 {
 				b[at] ^= 0x5a
 			}
-			return errors.Join(err, os.WriteFile(path, b, 0o600))
+			return errors.Join(err, kernel.WriteFile(path, b, 0o600))
 		}, "tori reindex", database.ErrBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestDatabasesThatCannotBeUsed(t *testing.T) {
 			if rows := indexed(t, o.BaseDir); len(rows) != 2 {
 				t.Errorf("%d rows", len(rows))
 			}
-			if _, err := os.Stat(path + ".broken-1"); err != nil {
+			if _, err := kernel.Stat(path + ".broken-1"); err != nil {
 				t.Error("what was broken is gone:", err)
 			}
 		})
@@ -199,7 +199,7 @@ func TestChildReads(t *testing.T) {
 	if base == "" {
 		t.Skip("run by another test")
 	}
-	if err := os.WriteFile(filepath.Join(base, "probe"), nil, 0o600); err == nil {
+	if err := kernel.WriteFile(filepath.Join(base, "probe"), nil, 0o600); err == nil {
 		t.Fatal("the disk can be written")
 	}
 	i, err := index.OpenReader(t.Context(), base)
@@ -268,7 +268,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	}
 	read("after it was closed", "")
 	base = copied
-	if err := os.Remove(filepath.Join(base, "tasks.db-shm")); err != nil {
+	if err := kernel.Remove(filepath.Join(base, "tasks.db-shm")); err != nil {
 		t.Fatal(err)
 	}
 	read("a WAL alone", "stale")

@@ -64,7 +64,7 @@ func TestJournalOfARun(t *testing.T) {
 		t.Errorf("%q", back)
 	}
 	for path, mode := range map[string]os.FileMode{plansFile: 0o600, "planning": 0o700 | os.ModeDir} {
-		if st, err := os.Stat(filepath.Join(c.Dir(), path)); err != nil || st.Mode() != mode {
+		if st, err := kernel.Stat(filepath.Join(c.Dir(), path)); err != nil || st.Mode() != mode {
 			t.Errorf("%s: %v %v", path, st.Mode(), err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestJournalElsewhere(t *testing.T) {
 	if got := journalTexts(t, c.dir, file); !slices.Equal(got, []string{`{"n":1}`}) {
 		t.Errorf("%q", got)
 	}
-	must(t, os.Truncate(file, 3))
+	must(t, kernel.Truncate(file, 3))
 	if err := j.Append(journalLine(t, j, map[string]int{"n": 2})); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("written into a file that was cut: %v", err)
 	}
@@ -129,7 +129,7 @@ func TestJournalEnds(t *testing.T) {
 			t.Parallel()
 			c := bare(&disk.FS{}, t.TempDir())
 			path := filepath.Join(c.dir, "x.jsonl")
-			must(t, os.WriteFile(path, []byte(tc.text), 0o600))
+			must(t, kernel.WriteFile(path, []byte(tc.text), 0o600))
 			j, fixed, err := c.OpenJournal("x.jsonl")
 			must(t, err)
 			must(t, j.Close())
@@ -156,11 +156,11 @@ func TestJournalIsReadCompressed(t *testing.T) {
 	must(t, err)
 	must(t, z.Close())
 	path := filepath.Join(dir, "x.jsonl.gz")
-	must(t, os.WriteFile(path, b.Bytes(), 0o600))
+	must(t, kernel.WriteFile(path, b.Bytes(), 0o600))
 	if got := journalTexts(t, dir, "x.jsonl"); !slices.Equal(got, []string{`{"n":1}`, "xx", `{"n":2}`}) {
 		t.Errorf("%q", got)
 	}
-	must(t, os.WriteFile(path, b.Bytes()[:b.Len()-12], 0o600))
+	must(t, kernel.WriteFile(path, b.Bytes()[:b.Len()-12], 0o600))
 	if err := ReadJournal(t.Context(), dir, "x.jsonl", func(JournalLine) bool { return true }); err == nil || !strings.Contains(err.Error(), "x.jsonl") {
 		t.Errorf("cut short: %v", err)
 	}

@@ -21,7 +21,7 @@ func TestLookingForOrphansLeavesNoLock(t *testing.T) {
 	if _, err := s.killOrphans(c.UUID()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Lstat(filepath.Join(c.Dir(), LockFile)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := kernel.Lstat(filepath.Join(c.Dir(), LockFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a lock is left: %v", err)
 	}
 	if _, err := s.hold(c.UUID()); !errors.Is(err, ErrEnded) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync/atomic"
+
 	"toritsugi/internal/disk"
 )
 

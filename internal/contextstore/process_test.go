@@ -82,6 +82,7 @@ func ownerProcess(base string) error {
 }
 
 func TestAnOrphanedChildKeepsTheNextOwnerOut(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	s := open(t, Options{})
 	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: key})
@@ -114,7 +115,7 @@ func TestAnOrphanedChildKeepsTheNextOwnerOut(t *testing.T) {
 	// Nor does one lose its run to whoever removes its lock files.
 	for _, name := range []string{LockFile, workLock} {
 		path := filepath.Join(s.BaseDir, DirRunning, id, name)
-		if err := os.Rename(path, path+".away"); err != nil {
+		if err := kernel.Rename(path, path+".away"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +124,7 @@ func TestAnOrphanedChildKeepsTheNextOwnerOut(t *testing.T) {
 	}
 	for _, name := range []string{LockFile, workLock} {
 		path := filepath.Join(s.BaseDir, DirRunning, id, name)
-		if err := os.Rename(path+".away", path); err != nil {
+		if err := kernel.Rename(path+".away", path); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -151,6 +152,7 @@ func TestAnOrphanedChildKeepsTheNextOwnerOut(t *testing.T) {
 
 // What a dead owner left is ended and removed; a stop that it was asked for stays.
 func TestUnlock(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	s := open(t, Options{})
 	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: key})
@@ -300,6 +302,7 @@ func deliverAll(ctx context.Context, s *Store) error {
 // while they are killed at random moments. TORI_SOAK=PROCESSESxTASKS sets the
 // size.
 func TestManyProcessesManyKills(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	processes, tasks := 4, 24
 	if n, err := fmt.Sscanf(os.Getenv("TORI_SOAK"), "%dx%d", &processes, &tasks); os.Getenv("TORI_SOAK") != "" && (n != 2 || err != nil) {
@@ -430,6 +433,7 @@ func checkAllEnded(t *testing.T, s *Store, tasks int) {
 
 // A backup that has work.lock open shares nothing with the dead owner.
 func TestWhoOnlyReadsWorkLockIsNotEnded(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	s := open(t, Options{})
 	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: key})

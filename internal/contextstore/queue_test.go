@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -179,7 +178,7 @@ func TestMarks(t *testing.T) {
 		must(t, s.SetMark(t.Context(), "github/o/other", "comments", "9"))
 		must(t, s.Close())
 		if s.Server == nil {
-			must(t, os.Remove(filepath.Join(s.BaseDir, "tasks.db"))) // marks are not derived
+			must(t, kernel.Remove(filepath.Join(s.BaseDir, "tasks.db"))) // marks are not derived
 		}
 		s = open(t, Options{BaseDir: s.BaseDir})
 		if v, err := s.Mark(t.Context(), "github/o/r", "comments"); v != "2" || err != nil {
@@ -209,7 +208,7 @@ func TestReadWhileItMoves(t *testing.T) {
 				return
 			default:
 			}
-			if err := errors.Join(os.Rename(queued, running), os.Rename(running, queued)); err != nil {
+			if err := errors.Join(kernel.Rename(queued, running), kernel.Rename(running, queued)); err != nil {
 				t.Error(err)
 				return
 			}

@@ -24,6 +24,7 @@ func within(t *testing.T, what string, f func()) {
 }
 
 func TestAPipeIsNotWaitedFor(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	for _, name := range []string{MetadataFile, StateFile, LockFile, Messages, Summaries, Tools, Window, Checks} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +32,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 			s := open(t, Options{})
 			id := put(t, s, task.Paused)
 			dir := filepath.Join(s.BaseDir, DirPaused, id)
-			_ = os.Remove(filepath.Join(dir, name))
+			_ = kernel.Remove(filepath.Join(dir, name))
 			if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -56,6 +57,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 }
 
 func TestACopyIsNotTakenForTheRun(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	s := open(t, Options{})
 	id, copied := put(t, s, task.Paused), "00000000-0000-4000-8000-000000000000"
@@ -88,7 +90,7 @@ func TestALostStateDoesNotChangeTheEnd(t *testing.T) {
 			s := open(t, Options{})
 			id := put(t, s, want)
 			dir := filepath.Join(s.BaseDir, DirCompleted, id)
-			if err := os.Truncate(filepath.Join(dir, StateFile), 0); err != nil {
+			if err := kernel.Truncate(filepath.Join(dir, StateFile), 0); err != nil {
 				t.Fatal(err)
 			}
 			if v, err := Find(s.BaseDir, id, Viewer{Admin: true}); err != nil || v.Status() != want {

@@ -1,7 +1,6 @@
 package contextstore
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ func TestRecords(t *testing.T) {
 	if there, err := file.Each(dir, func(line) { t.Error("a line of nothing") }); there || err != nil {
 		t.Errorf("a missing file: %t, %v", there, err)
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "x.jsonl"), []byte("{\"id\":\"a\"}\n{\"id\":\"to"), 0o600))
+	must(t, kernel.WriteFile(filepath.Join(dir, "x.jsonl"), []byte("{\"id\":\"a\"}\n{\"id\":\"to"), 0o600))
 	for _, id := range []string{"b", "a secret"} {
 		must(t, file.Append(s, dir, line{id}, true))
 	}

@@ -80,7 +80,7 @@ func TestAskOfARunThatNobodyWorksOn(t *testing.T) {
 				if err != nil || v.Status() != to || filepath.Base(filepath.Dir(v.Dir)) != DirOf(to) || v.Held {
 					t.Errorf("%s in %s: %v", v.Status(), v.Dir, err)
 				}
-				if _, err := os.Stat(filepath.Join(v.Dir, LockFile)); to != task.Running && err == nil {
+				if _, err := kernel.Stat(filepath.Join(v.Dir, LockFile)); to != task.Running && err == nil {
 					t.Error("a lock is left behind")
 				}
 			})
@@ -114,7 +114,7 @@ func TestAskTheOwner(t *testing.T) {
 	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(c.Dir(), requestFile)); err == nil {
+	if _, err := kernel.Stat(filepath.Join(c.Dir(), requestFile)); err == nil {
 		t.Error("a request outlives the owner who followed it")
 	}
 }
@@ -231,6 +231,7 @@ func TestOutbox(t *testing.T) {
 }
 
 func TestAnOpenerFinishesWhatIsHalfDone(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	for _, status := range []task.Status{task.Queued, task.Paused, task.Completed, task.Stopped} {
 		t.Run(string(status), func(t *testing.T) {
@@ -249,7 +250,7 @@ func TestAnOpenerFinishesWhatIsHalfDone(t *testing.T) {
 			if err != nil || v.Status() != status || v.State.Phase != "" || filepath.Base(filepath.Dir(v.Dir)) != DirOf(status) {
 				t.Errorf("%s, phase %q, in %s: %v", v.Status(), v.State.Phase, v.Dir, err)
 			}
-			if _, err := os.Stat(filepath.Join(v.Dir, LockFile)); err == nil {
+			if _, err := kernel.Stat(filepath.Join(v.Dir, LockFile)); err == nil {
 				t.Error("the lock is left behind")
 			}
 			if len(told) != 1 {
@@ -344,7 +345,7 @@ func TestIndexDeletedWhileInUse(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, f := range files {
-		if err := os.Remove(f); err != nil {
+		if err := kernel.Remove(f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -408,7 +409,7 @@ func TestNumbersGoOnAfterAGap(t *testing.T) {
 	}
 	dir := c.Dir()
 	abandon(c)
-	f, err := os.OpenFile(filepath.Join(dir, Messages), os.O_APPEND|os.O_WRONLY, 0)
+	f, err := kernel.OpenFile(filepath.Join(dir, Messages), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +441,7 @@ func TestBothDatabasesDeletedWhileInUse(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, f := range files {
-		if err := os.Remove(f); err != nil {
+		if err := kernel.Remove(f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -598,8 +599,8 @@ func TestAnOpenerLeavesTheRowOfWhoIsLeaving(t *testing.T) {
 func TestALogThatIsTakenAwayIsNoticed(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(path string) error{
-		"removed": os.Remove,
-		"cut":     func(path string) error { return os.Truncate(path, 10) },
+		"removed": kernel.Remove,
+		"cut":     func(path string) error { return kernel.Truncate(path, 10) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -93,7 +93,7 @@ func TestSessionWriters(t *testing.T) {
 		}
 	}
 	for _, name := range []string{".", "log.jsonl", ".lock"} {
-		if st, err := os.Stat(filepath.Join(x.Dir, name)); err != nil || st.Mode().Perm()&0o077 != 0 {
+		if st, err := kernel.Stat(filepath.Join(x.Dir, name)); err != nil || st.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v, %v", name, st.Mode(), err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestSessionTornEnd(t *testing.T) {
 	}
 	for i, torn := range []string{`{"n":9,"te`, "\x00\x00\x00\x00", `{"n":8,"text":"y"}`, "nonsense\n"} {
 		add(i)
-		f, err := os.OpenFile(filepath.Join(x.Dir, "log.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+		f, err := kernel.OpenFile(filepath.Join(x.Dir, "log.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -110,9 +109,12 @@ func TestARebuiltStateHasTheSameTotals(t *testing.T) {
 	aside := []*Usage{{Prompt: 100, Completion: 10, Cost: &cost}, {Prompt: 50, Completion: 5, Total: 60, Cached: 7}, nil, spent(3)}
 	for n := range len(aside) + 1 {
 		for name, gone := range map[string]func(t *testing.T, base, state string){
-			"missing":              func(t *testing.T, _, state string) { must(t, os.Remove(state)) },
-			"torn":                 func(t *testing.T, _, state string) { edit(t, state, `{`, `torn`) },
-			"missing, and the row": func(t *testing.T, base, state string) { must(t, os.Remove(state)); query(t, base, `DELETE FROM tasks`) },
+			"missing": func(t *testing.T, _, state string) { must(t, kernel.Remove(state)) },
+			"torn":    func(t *testing.T, _, state string) { edit(t, state, `{`, `torn`) },
+			"missing, and the row": func(t *testing.T, base, state string) {
+				must(t, kernel.Remove(state))
+				query(t, base, `DELETE FROM tasks`)
+			},
 		} {
 			s := open(t, Options{})
 			c := begin(t, s)
@@ -146,7 +148,7 @@ func TestARebuiltStateHasTheSameTotals(t *testing.T) {
 			if r.Left > 0 || r.Mended == 0 {
 				t.Errorf("%s: %+v", name, r.Findings)
 			}
-			_, err = os.Stat(filepath.Join(dir, StateFile+".cut"))
+			_, err = kernel.Stat(filepath.Join(dir, StateFile+".cut"))
 			if said := r.Findings[0].Does(i18n.English); strings.Contains(said, "state.json.cut") != (err == nil) {
 				t.Errorf("%s: it says %q: %v", name, said, err)
 			}

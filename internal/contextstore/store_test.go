@@ -164,7 +164,7 @@ func TestLifeOfATask(t *testing.T) {
 				t.Errorf("%s holds the secret: %s", f, b)
 			}
 		}
-		if _, err := os.Stat(filepath.Join(dir, ".lock")); !errors.Is(err, os.ErrNotExist) {
+		if _, err := kernel.Stat(filepath.Join(dir, ".lock")); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf(".lock is still there: %v", err)
 		}
 		v, err := Find(s.BaseDir, c.UUID()[:8], Viewer{Admin: true})
@@ -248,7 +248,7 @@ func TestTornTailIsCutAndKept(t *testing.T) {
 			}
 			want := all(t, c)
 			abandon(c)
-			f, err := os.OpenFile(filepath.Join(c.dir, Messages), os.O_APPEND|os.O_WRONLY, 0)
+			f, err := kernel.OpenFile(filepath.Join(c.dir, Messages), os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,8 +283,8 @@ func TestMissingNewlineIsAdded(t *testing.T) {
 	}
 	abandon(c)
 	p := filepath.Join(c.dir, Messages)
-	st, _ := os.Stat(p)
-	if err := os.Truncate(p, st.Size()-1); err != nil {
+	st, _ := kernel.Stat(p)
+	if err := kernel.Truncate(p, st.Size()-1); err != nil {
 		t.Fatal(err)
 	}
 	c, _, err := s.Claim(t.Context(), c.UUID())
@@ -307,7 +307,7 @@ func TestUnreadableStateIsRebuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	abandon(c)
-	if err := os.WriteFile(filepath.Join(c.dir, StateFile), nil, 0o600); err != nil {
+	if err := kernel.WriteFile(filepath.Join(c.dir, StateFile), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, repairs, err := s.Claim(t.Context(), c.UUID())
@@ -410,7 +410,7 @@ func TestHalfDoneEndIsFinished(t *testing.T) {
 				if v.State.Error == nil || *v.State.Error != "red" {
 					t.Errorf("error %v", v.State.Error)
 				}
-				if _, err := os.Stat(filepath.Join(v.Dir, LockFile)); err == nil {
+				if _, err := kernel.Stat(filepath.Join(v.Dir, LockFile)); err == nil {
 					t.Error(".lock stays")
 				}
 			})
@@ -423,7 +423,7 @@ func TestANewIndexKnowsTheLiveRuns(t *testing.T) {
 		s := open(t, Options{OnIndexError: func(error) {}})
 		c := begin(t, s)
 		for _, f := range []string{"tasks.db", "tasks.db-wal", "tasks.db-shm"} {
-			_ = os.Remove(filepath.Join(s.BaseDir, f))
+			_ = kernel.Remove(filepath.Join(s.BaseDir, f))
 		}
 		var live *LiveError
 		if _, err := open(t, Options{BaseDir: s.BaseDir}).Enqueue(t.Context(), Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != c.UUID() {
@@ -435,7 +435,7 @@ func TestANewIndexKnowsTheLiveRuns(t *testing.T) {
 func TestOneLiveRunWithoutAnIndex(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
-	if err := os.WriteFile(filepath.Join(base, "tasks.db"), []byte(strings.Repeat("no database", 1000)), 0o600); err != nil {
+	if err := kernel.WriteFile(filepath.Join(base, "tasks.db"), []byte(strings.Repeat("no database", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, Options{BaseDir: base, OnIndexError: func(error) {}})
@@ -481,7 +481,7 @@ func TestNothingDependsOnTheIndex(t *testing.T) {
 	s := open(t, Options{OnIndexError: func(error) {}})
 	c := begin(t, s)
 	for _, f := range []string{"tasks.db", "tasks.db-wal", "tasks.db-shm"} {
-		_ = os.Remove(filepath.Join(s.BaseDir, f))
+		_ = kernel.Remove(filepath.Join(s.BaseDir, f))
 	}
 	if _, err := c.Append(Message{Role: "user", Content: "x"}); err != nil {
 		t.Fatal(err)
@@ -505,7 +505,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	abandon(c)
 	p := filepath.Join(c.dir, MetadataFile)
 	b, _ := readFile(p)
-	if err := os.WriteFile(p, []byte(strings.Replace(string(b), `"format":1`, `"format":99`, 1)), 0o600); err != nil {
+	if err := kernel.WriteFile(p, []byte(strings.Replace(string(b), `"format":1`, `"format":99`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Claim(t.Context(), c.UUID()); err == nil || !strings.Contains(err.Error(), "format 99") {
@@ -547,7 +547,7 @@ func TestFinalSummaryOfAnEarlierAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := begin(t, open(t, Options{}))
-			if err := os.WriteFile(filepath.Join(c.dir, Summaries), []byte(left), 0o600); err != nil {
+			if err := kernel.WriteFile(filepath.Join(c.dir, Summaries), []byte(left), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "completed"}); err != nil {
@@ -566,17 +566,18 @@ func TestFinalSummaryOfAnEarlierAttempt(t *testing.T) {
 }
 
 func TestWhoLostTheLockWritesNothing(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	s := open(t, Options{})
 	c := begin(t, s)
-	if err := os.Remove(filepath.Join(c.dir, LockFile)); err != nil {
+	if err := kernel.Remove(filepath.Join(c.dir, LockFile)); err != nil {
 		t.Fatal(err)
 	}
 	other := open(t, Options{BaseDir: s.BaseDir})
 	if _, _, err := other.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrBusy) {
 		t.Fatalf("the owner lives, though its .lock is gone: %v", err)
 	}
-	if err := os.Remove(filepath.Join(c.dir, workLock)); err != nil {
+	if err := kernel.Remove(filepath.Join(c.dir, workLock)); err != nil {
 		t.Fatal(err)
 	}
 	d, _, err := other.Claim(t.Context(), c.UUID())
@@ -697,7 +698,7 @@ func TestAContextIsFoundWhileItMoves(t *testing.T) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		for ctx.Err() == nil {
-			if err := errors.Join(os.Rename(at(DirPaused), at(DirQueued)), os.Rename(at(DirQueued), at(DirPaused))); err != nil {
+			if err := errors.Join(kernel.Rename(at(DirPaused), at(DirQueued)), kernel.Rename(at(DirQueued), at(DirPaused))); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(50 * time.Microsecond) // nothing moves again and again while it is looked for

@@ -3,7 +3,6 @@ package contextstore
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -135,7 +134,7 @@ func TestSummariesAfterAKill(t *testing.T) {
 	c := begin(t, open(t, Options{}))
 	talk(t, c, 9)
 	left := `{"id":1,"start_seq":2,"end_seq":3,"summary":"one"}` + "\n" + `{"id":2,"start_seq":2,"end_seq":5,"summary":"two"}` + "\n" + `{"id":3,"start_seq":2,"end_se`
-	if err := os.WriteFile(filepath.Join(c.Dir(), Summaries), []byte(left), 0o600); err != nil {
+	if err := kernel.WriteFile(filepath.Join(c.Dir(), Summaries), []byte(left), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := c.LatestSummary(); err != nil || s == nil || s.ID != 2 {
@@ -190,7 +189,7 @@ func TestUnsummarizedOfAForeignLogIsCountedOnce(t *testing.T) {
 		b = fmt.Appendf(b, `{"seq": %d, "role": "user", "content": "x", "timestamp": "2024-01-15T10:30:01.5+00:00", "token_count": 7}`+"\n", i)
 	}
 	for name, data := range map[string][]byte{Messages: b, StateFile: nil} {
-		if err := os.WriteFile(filepath.Join(c.dir, name), data, 0o600); err != nil {
+		if err := kernel.WriteFile(filepath.Join(c.dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

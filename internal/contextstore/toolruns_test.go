@@ -2,7 +2,6 @@ package contextstore
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 	"unicode/utf8"
@@ -42,13 +41,13 @@ func TestToolRuns(t *testing.T) {
 	if n, err := v.CountToolCalls(); n != 2 || c.CountToolCalls() != 2 || err != nil {
 		t.Errorf("view %d, owner %d, %v", n, c.CountToolCalls(), err)
 	}
-	if err := os.WriteFile(p, append(b, `{"seq":3,"tool":"sh`...), 0o600); err != nil {
+	if err := kernel.WriteFile(p, append(b, `{"seq":3,"tool":"sh`...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := v.CountToolCalls(); n != 2 || err != nil {
 		t.Errorf("with a torn line: %d, %v", n, err)
 	}
-	if err := os.Remove(p); err != nil {
+	if err := kernel.Remove(p); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := v.CountToolCalls(); n != 0 || err != nil {

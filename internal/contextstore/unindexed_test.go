@@ -132,7 +132,7 @@ func TestWithoutAnIndexTheNextOneIsToldWhatItLacks(t *testing.T) {
 	}
 	gone := ended(t, s, keyOf("gone"), task.Outcome{Status: task.Completed})
 	must(t, s.Close())
-	must(t, os.RemoveAll(filepath.Join(s.BaseDir, DirCompleted, gone)))
+	must(t, kernel.RemoveAll(filepath.Join(s.BaseDir, DirCompleted, gone)))
 	s = open(t, Options{BaseDir: s.BaseDir})
 	if uuids, scanned := told(t, s.BaseDir); !slices.Equal(uuids, []string{id}) || scanned {
 		t.Errorf("%v, scanned %v", uuids, scanned)
@@ -194,6 +194,7 @@ func TestAnIncompleteIndexIsFilled(t *testing.T) {
 // A power cut takes what SQLite has not synced. The row of a run that was made and
 // ended since is found again all the same.
 func TestRowsThatAPowerCutTakes(t *testing.T) {
+	kernelOnly(t)
 	t.Parallel()
 	base := filepath.Join(t.TempDir(), "base")
 	durable := map[string][]byte{}
@@ -214,9 +215,9 @@ func TestRowsThatAPowerCutTakes(t *testing.T) {
 	c := begin(t, s)
 	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "done"}))
 	must(t, s.Close())
-	must(t, errors.Join(os.RemoveAll(filepath.Join(base, "tasks.db-shm")), os.RemoveAll(filepath.Join(base, "tasks.db-wal"))))
+	must(t, errors.Join(kernel.RemoveAll(filepath.Join(base, "tasks.db-shm")), kernel.RemoveAll(filepath.Join(base, "tasks.db-wal"))))
 	for name, b := range durable {
-		must(t, os.WriteFile(filepath.Join(base, name), b, 0o600))
+		must(t, kernel.WriteFile(filepath.Join(base, name), b, 0o600))
 	}
 	s = open(t, Options{BaseDir: base})
 	p, err := s.index.List(t.Context(), Filter{Limit: 9})

@@ -56,7 +56,7 @@ type extents struct {
 	buf  []byte
 }
 
-// ahead is how much is read at a time, in bytes, at the least, and the most that is kept of it.
+// ahead is how much is read at a time, in bytes, at the least.
 const ahead = 8 << 10
 
 // readAt reads of the first size bytes.
@@ -73,9 +73,6 @@ func (e *extents) readAt(p []byte, off, size int64) (n int, err error) {
 		if len(e.buf) == 0 {
 			return n, io.ErrUnexpectedEOF // it was cut or replaced
 		}
-	}
-	if cap(e.buf) > 2*ahead {
-		e.buf = nil
 	}
 	if n < len(p) {
 		return n, io.EOF
@@ -320,7 +317,9 @@ func (a *appended) ReadAt(p []byte, off int64) (int, error) {
 			return 0, err
 		}
 	}
-	return a.readAt(p, off, a.size)
+	n, err := a.readAt(p, off, a.size)
+	a.buf = nil // an idle context stays small (DESIGN §9)
+	return n, err
 }
 
 // Sync implements disk.Appended.
