@@ -186,7 +186,7 @@ func TestExampleUncommented(t *testing.T) {
 }
 
 const full = `
-context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5, retention: {gzip_days: 3, slim_days: 20, delete_days: 400, max_gb: 1.5, rules: [{status: failed, repository: acme/widgets, gzip_days: 1, slim_days: 2, delete_days: 3}, {repository: law, keep: true}]}, masking: {enabled: false, keep_turns: 4, min_share: 0.25}}
+context_storage: {enabled: false, base_dir: /var/tori, backend: postgres, postgres: {url: "postgres://tori:pass-of-db@db/tori", password_file: /run/pw}, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5, retention: {gzip_days: 3, slim_days: 20, delete_days: 400, max_gb: 1.5, rules: [{status: failed, repository: acme/widgets, gzip_days: 1, slim_days: 2, delete_days: 3}, {repository: law, keep: true}]}, masking: {enabled: false, keep_turns: 4, min_share: 0.25}}
 llm:
   provider: script
   timeout_seconds: 10
@@ -327,7 +327,7 @@ func TestEveryKey(t *testing.T) {
 	some := ToolRules{[]string{"grep"}, []string{"glob"}}
 	c := parse(t, text, vars{"KEY": "s3cret-value", "DIR": "/d"})
 	want := &Config{
-		ContextStorage: ContextStorage{false, "/var/tori", "jsonl", Postgres{}, 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400, 1.5, []RetentionRule{{"failed", "acme/widgets", 1, 2, 3, false}, {Repository: "law", Keep: true}}}, Masking{false, 4, 0.25}}, Search: RunSearch{SimilarRuns{true, "ollama/e"}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
+		ContextStorage: ContextStorage{false, "/var/tori", "postgres", Postgres{"postgres://tori:pass-of-db@db/tori", "/run/pw"}, 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400, 1.5, []RetentionRule{{"failed", "acme/widgets", 1, 2, 3, false}, {Repository: "law", Keep: true}}}, Masking{false, 4, 0.25}}, Search: RunSearch{SimilarRuns{true, "ollama/e"}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
 		LLM: LLM{
 			Provider: "script", Fallbacks: []string{"openai/m", "ollama/library/q:7b"}, FunctionCalling: "false", TimeoutSeconds: 10,
 			ConnectTimeoutSeconds: 3, FirstTokenTimeoutSeconds: 4, PricesFile: "p.yaml", StateDir: "/d/s",
@@ -385,7 +385,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-users", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "password-of-mail", "refresh-of-slack", "s3cret-value", "secret-of-hooks", "secret-of-http", "secret-of-lab-hooks", "secret-of-line", "secret-of-s3", "secret-of-tea-hooks", "signing-of-slack", "tok-of-git", "tok-of-lab", "tok-of-tea", "token-of-line", "token-of-s3"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-users", "key-of-v", "key-of-web", "pa55word", "pass-of-db", "pass-of-search", "password-of-mail", "postgres://tori:pass-of-db@db/tori", "refresh-of-slack", "s3cret-value", "secret-of-hooks", "secret-of-http", "secret-of-lab-hooks", "secret-of-line", "secret-of-s3", "secret-of-tea-hooks", "signing-of-slack", "tok-of-git", "tok-of-lab", "tok-of-tea", "token-of-line", "token-of-s3"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -776,7 +776,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 455 {
+	if len(all) != 458 {
 		t.Errorf("%d keys", len(all))
 	}
 }

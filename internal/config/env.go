@@ -163,7 +163,7 @@ func (p *parser) settings() []string {
 		if f.secret {
 			all = append(all, text)
 		}
-		if f.rules.isURL() {
+		if f.rules.isURL() || f.secret { // that of a database is both
 			all = append(all, addressSecrets(text)...)
 		}
 	}

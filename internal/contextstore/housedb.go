@@ -54,13 +54,17 @@ func OpenHouseDB(ctx context.Context, dir string, base *database.Base) (*HouseDB
 	return &HouseDB{d}, nil
 }
 
-// ReadHouseDB opens the house.db of a base directory for reading only, also on a disk that cannot be
-// written. The error is one of os.ErrNotExist where there is none.
+// ReadHouseDB opens the house.db of a base directory, or the tables of its server, for reading only,
+// also on a disk that cannot be written. The error is one of os.ErrNotExist where there is none.
 func ReadHouseDB(ctx context.Context, dir string) (*HouseDB, error) {
-	if s := database.ServerOf(dir); s != nil {
-		return ReadHouseServer(ctx, s)
-	}
 	schema := houseSchema()
+	if s := database.ServerOf(dir); s != nil {
+		d, err := s.OpenToRead(ctx, schema)
+		if err != nil {
+			return nil, fmt.Errorf("open %s for reading: %w", schema.File, err)
+		}
+		return &HouseDB{d}, nil
+	}
 	d := &database.File{Schema: schema, Path: filepath.Join(dir, schema.File)}
 	if err := d.OpenToRead(ctx); err != nil {
 		return nil, fmt.Errorf("open %s for reading: %w", schema.File, err)
@@ -68,18 +72,18 @@ func ReadHouseDB(ctx context.Context, dir string) (*HouseDB, error) {
 	return &HouseDB{d}, nil
 }
 
-// ReadHouseServer opens the tables of house.db on a server for reading only.
-func ReadHouseServer(ctx context.Context, s *database.Server) (*HouseDB, error) {
-	d, err := s.OpenToRead(ctx, houseSchema())
-	if err != nil {
-		return nil, fmt.Errorf("open %s for reading: %w", HouseDBFile, err)
-	}
-	return &HouseDB{d}, nil
-}
-
 // VerifyHouseDB reports why the house.db of a base directory cannot be used: no run can
 // then begin. That there is none is no damage, deliveries look for their own marks.
-func VerifyHouseDB(ctx context.Context, dir string) error { return houseSchema().Verify(ctx, dir) }
+func VerifyHouseDB(ctx context.Context, dir string) error {
+	if database.ServerOf(dir) == nil {
+		return houseSchema().Verify(ctx, dir)
+	}
+	d, err := ReadHouseDB(ctx, dir)
+	if err == nil {
+		err = d.Close()
+	}
+	return err
+}
 
 // Close closes it.
 func (d *HouseDB) Close() error {

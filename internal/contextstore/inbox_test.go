@@ -70,7 +70,9 @@ func TestInboxWhoseCommitIsNotAnswered(t *testing.T) {
 	server, err := database.Dial(t.Context(), database.ServerOptions{URL: at.String()})
 	must(t, err)
 	t.Cleanup(server.Close)
-	s := open(t, Options{Server: server})
+	base := t.TempDir()
+	t.Cleanup(server.Serve(base))
+	s := open(t, Options{BaseDir: base})
 	event := Incoming{Channel: "slack", ID: "a", Body: []byte("x"), ReceivedAt: s.now()}
 	cut.Store(true)
 	fresh, err := s.ChangeInbox(t.Context(), []Incoming{event}, nil)

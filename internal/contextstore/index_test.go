@@ -25,7 +25,7 @@ func TestTheRowSaysWhatTheFilesSay(t *testing.T) {
 		s := open(t, Options{})
 		words := "red\x00 日本 ' \" \\ %"
 		kept := func(text string) string { return text }
-		if s.Server != nil {
+		if database.ServerOf(s.BaseDir) != nil {
 			kept = database.Kept
 		}
 		wanted := func(m Metadata, st State) Row {

@@ -90,6 +90,14 @@ func (d *HouseDB) Links(ctx context.Context) (all []Link, err error) {
 // LinksAt is Links for who has not opened the store: nobody is linked where there is no
 // house.db, or it may not be read.
 func LinksAt(ctx context.Context, dir string) ([]Link, error) {
+	if database.ServerOf(dir) != nil {
+		d, err := ReadHouseDB(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = d.Close() }() // only read from
+		return d.Links(ctx)
+	}
 	path := filepath.Join(dir, HouseDBFile)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || errors.Is(err, unix.ENOTDIR) {

@@ -84,9 +84,6 @@ func TestLinks(t *testing.T) {
 		must(t, s.OfferLink(t.Context(), "c4", "github:hanako", now.Add(time.Minute)))
 		take("c4", "slack:U3", nil)
 		for _, read := range []func() ([]Link, error){func() ([]Link, error) { return s.Links(t.Context()) }, func() ([]Link, error) {
-			if s.Server != nil {
-				return readHouse(t, s).Links(t.Context())
-			}
 			return LinksAt(t.Context(), s.BaseDir)
 		}} {
 			all, err := read()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/index"
 	"toritsugi/internal/task"
 )
@@ -177,7 +178,7 @@ func TestMarks(t *testing.T) {
 		}
 		must(t, s.SetMark(t.Context(), "github/o/other", "comments", "9"))
 		must(t, s.Close())
-		if s.Server == nil {
+		if database.ServerOf(s.BaseDir) == nil {
 			must(t, kernel.Remove(filepath.Join(s.BaseDir, "tasks.db"))) // marks are not derived
 		}
 		s = open(t, Options{BaseDir: s.BaseDir})

@@ -86,8 +86,6 @@ type Options struct {
 	Reason func(do Action, by string) string
 	// OnRepair hears what the opening of the store finished or mended; may be nil.
 	OnRepair func(string)
-	// Server has tasks.db and house.db lie in its schema; nil for files in BaseDir. Who set it closes it.
-	Server *database.Server
 	// Texts keeps what can be searched of runs that are over; nil for nobody. Close closes it.
 	Texts Texts
 	// OnIndexError hears of errors of tasks.db, which fail nothing; may be nil.
@@ -175,7 +173,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := s.dependable(); err != nil {
 		return nil, err
 	}
-	if s.base, err = o.enter(ctx); err != nil {
+	if s.base, err = database.Enter(ctx, base); err != nil {
 		return nil, fmt.Errorf("open %s: %w", base, err)
 	}
 	if err := s.whole(); err != nil {
@@ -197,14 +195,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
-}
-
-// enter takes the lock of the place where the databases lie.
-func (o Options) enter(ctx context.Context) (*database.Base, error) {
-	if o.Server != nil {
-		return o.Server.Enter(ctx)
-	}
-	return database.Enter(ctx, o.BaseDir)
 }
 
 // writable proves that files can be made in dir: permission bits do not tell

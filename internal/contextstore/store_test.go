@@ -38,7 +38,7 @@ func open(t *testing.T, o Options) *Store {
 	}
 	placed(t, o.BaseDir)
 	if strings.Contains(t.Name(), "/"+inPostgres) {
-		o.Server = serverOf(t, o.BaseDir)
+		serverOf(t, o.BaseDir)
 	}
 	s, err := Open(t.Context(), o)
 	if err != nil {
@@ -64,9 +64,12 @@ func engines(t *testing.T, f func(t *testing.T)) {
 
 var schemas sync.Map // base directory -> URL of the schema that belongs to it
 
-// serverOf connects to the schema of a base directory.
-func serverOf(t *testing.T, base string) *database.Server {
+// serverOf has a base directory be kept by a schema of its own.
+func serverOf(t *testing.T, base string) {
 	t.Helper()
+	if database.ServerOf(base) != nil {
+		return
+	}
 	at, ok := schemas.Load(base)
 	if !ok {
 		at = pgtest.URL(t)
@@ -77,18 +80,13 @@ func serverOf(t *testing.T, base string) *database.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return s
+	t.Cleanup(s.Serve(base))
 }
 
 // readHouse opens the house.db of a store for reading only.
-func readHouse(t *testing.T, s *Store) (d *HouseDB) {
+func readHouse(t *testing.T, s *Store) *HouseDB {
 	t.Helper()
-	var err error
-	if s.Server != nil {
-		d, err = ReadHouseServer(t.Context(), s.Server)
-	} else {
-		d, err = ReadHouseDB(t.Context(), s.BaseDir)
-	}
+	d, err := ReadHouseDB(t.Context(), s.BaseDir)
 	must(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d

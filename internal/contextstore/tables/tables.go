@@ -1,6 +1,6 @@
 // Package tables keeps the directories of contexts in tables of a database, for who mounts
 // it at the base directory (disk.Mount): what a context is stays as it is in files, a line
-// is a row, and who owns a directory is told by a lease (PROTOCOL "Takeover").
+// is a row, and who owns a directory is told by a lease.
 package tables
 
 import (
