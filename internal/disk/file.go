@@ -37,11 +37,11 @@ func (f *FS) OpenAppend(path string) (*File, error) {
 	}
 	h, err := os.OpenFile(path, os.O_RDWR, FileMode)
 	if errors.Is(err, os.ErrNotExist) {
-		a, err := f.Create(path)
-		if !errors.Is(err, os.ErrExist) {
-			return a, err
+		made, there := f.Create(path)
+		if !errors.Is(there, os.ErrExist) {
+			return made, there
 		}
-		return f.OpenAppend(path) // another was quicker
+		h, err = os.OpenFile(path, os.O_RDWR, FileMode) // another was quicker, or it is a link to nothing
 	}
 	if err != nil {
 		return nil, err

@@ -203,3 +203,15 @@ func TestFlush(t *testing.T) {
 		t.Errorf("%q", b)
 	}
 }
+
+// A link that leads nowhere is no file to append to, and is not made one.
+func TestAppendAtALinkToNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.Symlink("nowhere", path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&FS{}).OpenAppend(path); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	driver "modernc.org/sqlite"
+
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/disk"
 )
@@ -152,10 +154,18 @@ func (e *sqlite) query(ctx context.Context, text string, args []any, each func(s
 	return rows.Err()
 }
 
-// unreachable implements engine.
+// unreachable implements engine: another process writes for longer than is waited for. An error of
+// the disk is told.
 func (e *sqlite) unreachable(err error) bool {
-	return errors.Is(database.Unreachable(err), database.ErrUnreachable) && !errors.Is(err, database.ErrClosed)
+	var s *driver.Error
+	return errors.As(err, &s) && (s.Code()&0xff == busyCode || s.Code()&0xff == lockedCode)
 }
+
+// SQLITE_BUSY and SQLITE_LOCKED.
+const (
+	busyCode   = 5
+	lockedCode = 6
+)
 
 // unique implements engine: also where the row is the primary key's.
 func (e *sqlite) unique(err error) bool { return database.IsUnique(err) }
