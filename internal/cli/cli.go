@@ -73,6 +73,7 @@ type commands struct {
 	Rollback  rollbackCmd  `cmd:"" help:"${rollback_help}"`
 	Check     checkCmd     `cmd:"" help:"${check_help}"`
 	Reindex   reindexCmd   `cmd:"" help:"${reindex_help}"`
+	Migrate   migrateCmd   `cmd:"" help:"${migrate_help}"`
 	Cleanup   cleanupCmd   `cmd:"" help:"${cleanup_help}"`
 	Maintain  maintainCmd  `cmd:"" help:"${maintain_help}"`
 	Backup    backupCmd    `cmd:"" help:"${backup_help}"`

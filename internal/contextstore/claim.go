@@ -120,7 +120,13 @@ func (s *Store) holdAt(dir string) (*Context, error) {
 	}
 	tighten(dir)
 	c := &Context{store: s, dir: dir, lock: l}
-	if c.work, err = lockWork(workPath(dir)); err != nil {
+	if disk.At(dir) != nil { // else it is the context's own
+		err = os.MkdirAll(filepath.Dir(workPath(dir)), disk.DirMode)
+	}
+	if err == nil {
+		c.work, err = lockWork(workPath(dir))
+	}
+	if err != nil {
 		c.shut()
 		if errors.Is(err, filelock.ErrLocked) {
 			return nil, s.workHeld(dir)
@@ -137,9 +143,6 @@ const startWait = 250 * time.Millisecond
 // lockWork takes work.lock. It asks again for a moment: a process that gave the
 // context up may have been starting a child for another one.
 func lockWork(path string) (f *os.File, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), disk.DirMode); err != nil { // that of a context is there
-		return nil, err
-	}
 	for end := time.Now().Add(startWait); ; time.Sleep(5 * time.Millisecond) {
 		if f, err = filelock.Open(path, os.O_CREATE); !errors.Is(err, filelock.ErrLocked) || time.Now().After(end) {
 			return f, err

@@ -374,6 +374,9 @@ func (c *Context) intact() error {
 	for name, f := range map[string]*logFile{Messages: c.messages, Tools: c.tools, Window: c.window, Checks: c.checks} {
 		path := filepath.Join(c.dir, name)
 		if st, err := disk.Stat(path); err != nil || st.Size() != f.Size() {
+			if !c.lock.Held(filepath.Join(c.dir, LockFile)) {
+				return fmt.Errorf("%s: %w", c.meta.UUID, ErrNotOwner)
+			}
 			return i18n.E("contextstore.log_changed", path)
 		}
 	}

@@ -55,7 +55,7 @@ func DirOf(s task.Status) string {
 var (
 	ErrNotFound = errors.New("no such context")
 	ErrBusy     = errors.New("context has an owner")
-	ErrNotOwner = errors.New("context was taken over by another process")
+	ErrNotOwner = disk.ErrNotOwner
 	ErrEnded    = errors.New("context has ended")
 
 	ErrDelivering = errors.New("another process delivers its effects")

@@ -4,6 +4,7 @@
 package disk
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -238,7 +239,8 @@ func (f *FS) writeAt(p Place, path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	if err = write(&appending{h}); err == nil {
+	w := &appending{Appended: h}
+	if err = errors.Join(write(w), w.rest()); err == nil {
 		err = h.Sync()
 	}
 	f.replaced(int(h.Size()), true)
@@ -248,11 +250,36 @@ func (f *FS) writeAt(p Place, path string, write func(io.Writer) error) error {
 	return errors.Join(err, p.Remove(tmp, false))
 }
 
-// appending writes to the end of a file of a place.
-type appending struct{ Appended }
+// appending writes to the end of a file of a place, whole lines where they are not too long: it
+// keeps a line as it is given.
+type appending struct {
+	Appended
+	line []byte
+}
+
+// mostLine is how much of a line waits for its end, in bytes.
+const mostLine = 1 << 20
 
 // Write implements io.Writer.
-func (a *appending) Write(b []byte) (int, error) { return a.WriteAt(b, a.Size()) }
+func (a *appending) Write(b []byte) (int, error) {
+	a.line = append(a.line, b...)
+	end := bytes.LastIndexByte(a.line, '\n') + 1
+	if end == 0 && len(a.line) > mostLine {
+		end = len(a.line)
+	}
+	if end == 0 {
+		return len(b), nil
+	}
+	_, err := a.WriteAt(a.line[:end], a.Size())
+	a.line = append(a.line[:0], a.line[end:]...)
+	return len(b), err
+}
+
+// rest writes what has no end.
+func (a *appending) rest() error {
+	_, err := a.WriteAt(a.line, a.Size())
+	return err
+}
 
 // tracing tells of each write to a file that is new.
 type tracing struct {

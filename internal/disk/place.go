@@ -86,7 +86,7 @@ const OwnerLock = ".lock"
 // Errors of places.
 var (
 	ErrLocked   = errors.New("locked")
-	ErrNotOwner = errors.New("the directory has another owner by now")
+	ErrNotOwner = errors.New("context was taken over by another process")
 )
 
 // mount is a place that is mounted.

@@ -38,6 +38,7 @@ var floors = map[string]float64{
 	"contextstore":            2.0,
 	"contextstore/fsck":       2.06,
 	"contextstore/search":     2.05,
+	"contextstore/migrate":    2.05,
 	"llm":                     2.0,
 	"llm/wire":                2.05,
 	"llm/gauge":               2.05,

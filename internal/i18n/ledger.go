@@ -14,6 +14,34 @@ func ledgerTexts() map[string]text {
 			"context_storage.backend is %s, and the contexts of %s lie in files: set it to jsonl, or name another context_storage.base_dir",
 			"context_storage.backend は %s ですが、%s のコンテキストはファイルにあります。jsonl にするか、別の context_storage.base_dir を指定してください",
 		},
+		"migrate.held": {
+			"%s has an owner that lives: stop it, and call this again",
+			"%s は実行中です。停止してから、もう一度実行してください",
+		},
+		"migrate.differs": {
+			"%s is there already and is not the same as %s: nothing was overwritten. Remove one of them, or name an empty place",
+			"%s はすでに存在し、%s と内容が異なります。上書きはしていません。どちらかを削除するか、空の移行先を指定してください",
+		},
+		"migrate.damaged": {
+			"%s is not what was read of %s: the copy is left there, and does not count",
+			"%s は %s から読み取った内容と一致しません。コピーはそのまま残りますが、使われません",
+		},
+		"migrate.url": {
+			"%q names no place of contexts: expected jsonl:DIRECTORY, sqlite:FILE (its name is ledger.db) or postgres://…",
+			"%q はコンテキストの場所ではありません。jsonl:ディレクトリ、sqlite:ファイル（名前は ledger.db）、または postgres://… を指定してください",
+		},
+		"migrate.same": {
+			"--from and --to name the same place",
+			"--from と --to が同じ場所を指しています",
+		},
+		"migrate.done": {
+			"%d copied (%s), %d were there already, %d rows of house.db",
+			"%d 件をコピーしました（%s）。%d 件はコピー済みでした。house.db は %d 行です",
+		},
+		"migrate.dry": {
+			"%d would be copied (%s), %d are there already; nothing was done",
+			"%d 件がコピーされます（%s）。%d 件はコピー済みです。何も変更していません",
+		},
 		"ledger.no_url": {
 			"context_storage.backend is postgres: name the server in context_storage.postgres.url, or in TORI_CONTEXT_STORAGE_POSTGRES_URL",
 			"context_storage.backend が postgres です。context_storage.postgres.url か TORI_CONTEXT_STORAGE_POSTGRES_URL でサーバーを指定してください",

@@ -19,7 +19,7 @@ func TestKnownNames(t *testing.T) {
 	})
 	alone := newWorkspace(t, nil, func(e *tool.Env) { e.Git = struct{ tool.GitHistory }{} }) // without a shell git is offered
 	definitions := append(w.reg.Definitions(), alone.reg.Definitions()...)
-	all := append(strings.Fields(names(w.reg)), mcp.FindName, mcp.CallName, "ask_user", "git", "web_fetch", "web_search")
+	all := append(strings.Fields(names(w.reg)), mcp.FindName, mcp.CallName, "answer_remark", "ask_user", "git", "web_fetch", "web_search")
 	// What was a tool of its own is still named so in rules.
 	for name, args := range map[string]string{"git": `{"command":"status"} {"command":"diff"} {"command":"log"} {"command":"blame"}`, "list_files": `{"pattern":"x"}`, "recall": `{"ref":"output-000001"}`} {
 		i := slices.IndexFunc(definitions, func(d tool.Definition) bool { return d.Name == name })

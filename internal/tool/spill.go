@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/lazyregexp"
@@ -32,8 +34,12 @@ func OpenSpill(dir, name string) (disk.Plain, error) {
 		err = disk.ErrNotPlain
 	}
 	var f disk.Plain
-	if err == nil {
+	switch {
+	case err != nil:
+	case disk.At(path) != nil:
 		f, err = disk.OpenPlain(path)
+	default: // a link may have come in between
+		f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open output %s: %w", name, err)
@@ -107,6 +113,7 @@ func (s *spiller) scan() error {
 	})
 	if err != nil {
 		s.next = 0
+		s.used.Store(0)
 		return fmt.Errorf("read the directory of outputs: %w", err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"syscall"
 
 	"toritsugi/internal/disk"
 )
@@ -40,6 +41,8 @@ const (
 	mustSize  = "size"  // the file ends where this writer left it
 	mustExist = "exist" // what is named is there
 	mustFree  = "free"  // nobody else has the lock
+
+	mustBeEmpty = "empty" // nothing lies in the directory
 )
 
 // errSize is the error of a file that another has written to.
@@ -54,6 +57,8 @@ func demanded(must string) error {
 		return errSize
 	case mustFree:
 		return disk.ErrLocked
+	case mustBeEmpty:
+		return syscall.ENOTEMPTY
 	}
 	return fs.ErrNotExist
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"toritsugi/internal/disk"
@@ -50,10 +51,11 @@ func (i info) Sys() any { return disk.FileID{File: i.id, Version: i.version ^ i.
 
 // extents reads what the lines of a file hold.
 type extents struct {
-	db   *DB
-	file int64
-	at   int64 // where buf begins
-	buf  []byte
+	db      *DB
+	file    int64
+	version int64 // that is read; another one is another file
+	at      int64 // where buf begins
+	buf     []byte
 }
 
 // ahead is how much is read at a time, in bytes, at the least.
@@ -85,8 +87,9 @@ func (e *extents) fetch(off, want int64) error {
 	e.at, e.buf = off, e.buf[:0]
 	next := off
 	return e.db.query(`SELECT at, substr(raw, CAST(CASE WHEN at < ? THEN ? - at ELSE 0 END + 1 AS INTEGER), CAST(? AS INTEGER)) FROM lines
-		WHERE file = ? AND at < ? AND at >= coalesce((SELECT max(at) FROM lines WHERE file = ? AND at <= ?), 0) ORDER BY at`,
-		[]any{off, off, want, e.file, off + want, e.file, off}, func(scan func(...any) error) error {
+		WHERE file = ? AND at < ? AND at >= coalesce((SELECT max(at) FROM lines WHERE file = ? AND at <= ?), 0)
+			AND EXISTS (SELECT 1 FROM files WHERE id = ? AND version = ?) ORDER BY at`,
+		[]any{off, off, want, e.file, off + want, e.file, off, e.file, e.version}, func(scan func(...any) error) error {
 			var at int64
 			var raw []byte
 			if err := scan(&at, &raw); err != nil {
@@ -97,11 +100,12 @@ func (e *extents) fetch(off, want int64) error {
 				next = off + int64(len(e.buf))
 			}
 			return nil
-		})
+		}, func() { e.buf, next = e.buf[:0], off })
 }
 
 // opened is a file that is open for reading.
 type opened struct {
+	mu sync.Mutex
 	extents
 	path  string
 	row   row
@@ -125,7 +129,7 @@ func (d *DB) Open(path string) (disk.Plain, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	o := &opened{extents: extents{db: d, file: r.id}, path: path, row: r}
+	o := &opened{extents: extents{db: d, file: r.id, version: r.version}, path: path, row: r}
 	if r.whole {
 		o.whole = bytes.NewReader(r.raw)
 	}
@@ -135,17 +139,20 @@ func (d *DB) Open(path string) (disk.Plain, error) {
 
 // current is look once what is written here is committed.
 func (d *DB) current(p place, content bool) (row, error) {
-	r, err := d.look(p, content)
-	if err != nil {
-		return r, err
-	}
-	if q := d.pending(r.context, p.file); q != nil {
-		if err := q.flush(); err != nil {
+	for {
+		before := d.commits.Load()
+		r, err := d.look(p, content)
+		if err != nil {
 			return r, err
 		}
-		return d.look(p, content)
+		if q := d.pending(r.context, p.file); q != nil {
+			if err := q.flush(); err != nil {
+				return r, err
+			}
+		} else if d.commits.Load() == before || d.engine.atOnce() {
+			return r, nil
+		}
 	}
-	return r, nil
 }
 
 // Name implements disk.Plain.
@@ -153,6 +160,8 @@ func (o *opened) Name() string { return o.path }
 
 // Stat implements disk.Plain: as the file is now, or was when it was last there.
 func (o *opened) Stat() (fs.FileInfo, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if q := o.db.pending(o.row.context, ""); q != nil {
 		if err := q.flush(); err != nil {
 			return nil, err
@@ -161,8 +170,8 @@ func (o *opened) Stat() (fs.FileInfo, error) {
 	err := o.db.query(`SELECT size, version, changed_at FROM files WHERE id = ?`, []any{o.file}, func(scan func(...any) error) error {
 		return scan(&o.row.size, &o.row.version, &o.row.changed)
 	})
-	if o.whole != nil && o.row.size != o.whole.Size() {
-		o.whole = nil // it grew, or was replaced
+	if o.whole != nil && o.row.version == o.version && o.row.size != o.whole.Size() {
+		o.whole = nil // it grew
 	}
 	return o.row.info(filepath.Base(o.path)), err
 }
@@ -173,6 +182,8 @@ func (r row) info(name string) info {
 
 // ReadAt implements io.ReaderAt.
 func (o *opened) ReadAt(p []byte, off int64) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.whole != nil {
 		return o.whole.ReadAt(p, off)
 	}
@@ -213,11 +224,15 @@ func (o *opened) Close() error { return nil }
 // appended is a file that is appended to.
 type appended struct {
 	extents
-	queue     *queue
-	name      string
+	queue *queue
+	name  string
+	owner *lock // of the context when it was opened, nil where nobody here was
+
+	mu        sync.Mutex
 	size      int64 // with what is not committed
 	committed int64
 	closed    bool
+	err       error // why something of it was not committed: it takes no more
 }
 
 // longest is the longest row, in bytes.
@@ -242,7 +257,8 @@ func (d *DB) Append(path string, fresh bool) (disk.Appended, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return &appended{extents: extents{db: d, file: r.id}, queue: d.queueOf(r.context), name: p.file, size: r.size, committed: r.size}, nil
+	q := d.queueOf(r.context)
+	return &appended{extents: extents{db: d, file: r.id, version: r.version}, queue: q, name: p.file, owner: q.holder(), size: r.size, committed: r.size}, nil
 }
 
 // make makes a file of a context, or with size -1 a directory.
@@ -267,18 +283,41 @@ func (d *DB) make(p place, context, size int64, fresh bool) (row, error) {
 }
 
 // Size implements disk.Appended.
-func (a *appended) Size() int64 { return a.size }
+func (a *appended) Size() int64 { size, _, _ := a.state(); return size }
+
+// state is how much was written and committed, and why it takes no more.
+func (a *appended) state() (size, committed int64, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return a.size, a.committed, fs.ErrClosed
+	}
+	return a.size, a.committed, a.err
+}
+
+// fail has it take no more.
+func (a *appended) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err == nil {
+		a.err = err
+	}
+}
 
 // WriteAt implements disk.Appended.
 func (a *appended) WriteAt(b []byte, end int64) (int, error) {
-	if end != a.size {
-		return 0, fmt.Errorf("write at %d of %d bytes: %w", end, a.size, errSize)
+	size, _, err := a.state()
+	if err == nil && end != size {
+		err = fmt.Errorf("write at %d of %d bytes: %w", end, size, errSize)
+	}
+	if err != nil {
+		return 0, err
 	}
 	if len(b) == 0 {
 		return 0, nil
 	}
 	b = bytes.Clone(b) // until it is committed
-	o := op{file: a.name, bytes: len(b), stmts: []stmt{{
+	o := op{file: a.name, bytes: len(b), owner: a.owner, failed: a.fail, stmts: []stmt{{
 		sql:  `UPDATE files SET size = ?, changed_at = {now} WHERE id = ? AND size = ?`,
 		args: []any{end + int64(len(b)), a.file, end}, must: mustSize}}}
 	o.stmts = append(o.stmts, rows(a.file, end, b)...)
@@ -290,7 +329,9 @@ func (a *appended) WriteAt(b []byte, end int64) (int, error) {
 	if err := a.queue.put(o); err != nil {
 		return 0, err
 	}
-	a.size += int64(len(b))
+	a.mu.Lock()
+	a.size = end + int64(len(b))
+	a.mu.Unlock()
 	return len(b), nil
 }
 
@@ -309,47 +350,62 @@ func rows(file, at int64, b []byte) (all []stmt) {
 
 // ReadAt implements disk.Appended.
 func (a *appended) ReadAt(p []byte, off int64) (int, error) {
-	if a.closed {
-		return 0, fs.ErrClosed
+	size, committed, err := a.state()
+	if err == nil && off+int64(len(p)) > committed && committed < size {
+		err = a.Sync()
 	}
-	if off+int64(len(p)) > a.committed && a.committed < a.size {
-		if err := a.Sync(); err != nil {
-			return 0, err
-		}
+	if err != nil {
+		return 0, err
 	}
-	n, err := a.readAt(p, off, a.size)
-	a.buf = nil // an idle context stays small (DESIGN §9)
-	return n, err
+	// Several may read at once, and an idle context stays small (DESIGN §9).
+	e := extents{db: a.db, file: a.file, version: a.version}
+	return e.readAt(p, off, size)
 }
 
 // Sync implements disk.Appended.
 func (a *appended) Sync() error {
-	err := a.queue.flush()
+	size, _, err := a.state()
 	if err == nil {
-		a.committed = a.size
+		err = a.queue.flush()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		err = a.err
+	}
+	if err == nil {
+		a.committed = max(a.committed, size)
 	}
 	return err
 }
 
 // Truncate implements disk.Appended.
 func (a *appended) Truncate(size int64) error {
-	o := op{file: a.name, stmts: []stmt{
+	if _, _, err := a.state(); err != nil {
+		return err
+	}
+	o := op{file: a.name, owner: a.owner, stmts: []stmt{
+		{sql: `UPDATE files SET size = ?, changed_at = {now} WHERE id = ? AND size >= ?`, args: []any{size, a.file, size}, must: mustSize},
 		{sql: `UPDATE lines SET raw = substr(raw, 1, CAST(? - at AS INTEGER)) WHERE file = ? AND at < ? AND at = (SELECT max(at) FROM lines WHERE file = ? AND at < ?)`, args: []any{size, a.file, size, a.file, size}},
 		{sql: `DELETE FROM lines WHERE file = ? AND at >= ?`, args: []any{a.file, size}},
-		{sql: `UPDATE files SET size = ?, changed_at = {now} WHERE id = ?`, args: []any{size, a.file}, must: mustExist},
 	}}
 	if err := a.queue.flush(o); err != nil {
 		return err
 	}
-	a.size, a.committed, a.buf = size, size, nil
+	a.mu.Lock()
+	a.size, a.committed = size, size
+	a.mu.Unlock()
 	return nil
 }
 
 // Close implements io.Closer.
 func (a *appended) Close() error {
-	if a.closed {
+	a.mu.Lock()
+	was, failed := a.closed, a.err
+	a.closed = true
+	a.mu.Unlock()
+	if was {
 		return fs.ErrClosed
 	}
-	a.closed = true
-	return a.queue.leave()
+	return errors.Join(a.queue.leave(), failed)
 }

@@ -1,6 +1,8 @@
 package tables
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"toritsugi/internal/disk"
@@ -27,10 +30,16 @@ type lock struct {
 	lost  bool // another has it by now
 }
 
-// self names this process: the start of the machine, its number, and when it began.
+// self names this process: where it is, its number, and when it began.
 var self = sync.OnceValue(func() string {
+	return here() + "/" + strconv.Itoa(os.Getpid()) + "/" + begun(os.Getpid())
+})
+
+// here names what process numbers mean something in: a start of a machine, and a namespace of it.
+var here = sync.OnceValue(func() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(boot)) + "/" + strconv.Itoa(os.Getpid()) + "/" + begun(os.Getpid())
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	return strings.TrimSpace(string(boot)) + "," + space
 })
 
 // begun is when a process of this machine began, in its kernel's ticks, "" where there is
@@ -40,7 +49,8 @@ func begun(pid int) string {
 	if err != nil {
 		return ""
 	}
-	_, rest, _ := strings.Cut(string(raw), ") ") // behind the name, which may hold anything
+	rest := string(raw)
+	rest = rest[strings.LastIndex(rest, ") ")+1:] // behind the name, which may hold anything
 	if fields := strings.Fields(rest); len(fields) > 19 && fields[0] != "Z" {
 		return fields[19]
 	}
@@ -52,9 +62,11 @@ func gone(token string) bool {
 	boot, rest, _ := strings.Cut(token, "/")
 	number, rest, _ := strings.Cut(rest, "/")
 	when, _, _ := strings.Cut(rest, "/")
-	ours, _, _ := strings.Cut(self(), "/")
 	pid, err := strconv.Atoi(number)
-	return err == nil && boot == ours && boot != "" && begun(pid) != when
+	if err != nil || boot != here() || begun(pid) == when {
+		return false
+	}
+	return begun(pid) != "" || !errors.Is(syscall.Kill(pid, 0), syscall.EPERM) // another user's may not be looked into
 }
 
 // Lock implements disk.Place.
@@ -75,9 +87,12 @@ func (d *DB) Lock(path string, create bool) (disk.Lock, error) {
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // never fails
 	l := &lock{db: d, at: p, name: filepath.Base(p.file), token: self() + "/" + hex.EncodeToString(random)}
-	dead, _, err := d.holder(r.context, p.file)
+	dead, alive, err := d.holder(r.context, p.file)
 	if err != nil {
 		return nil, err
+	}
+	if alive != "" {
+		return nil, fmt.Errorf("lock %s: %w", path, disk.ErrLocked)
 	}
 	err = d.commit([]stmt{{sql: `INSERT INTO locks (context, name, token, until_ms) SELECT id, ?, ?, {now} + ? FROM contexts WHERE id = ?
 		ON CONFLICT (context, name) DO UPDATE SET token = excluded.token, until_ms = excluded.until_ms WHERE locks.until_ms < {now} OR locks.token = ?`,
@@ -92,19 +107,26 @@ func (d *DB) Lock(path string, create bool) (disk.Lock, error) {
 	l.queue = d.queueOf(r.context)
 	if l.name == disk.OwnerLock {
 		l.queue.mu.Lock()
+		if before := l.queue.owner; before != nil { // of this process, and its lease ended
+			before.lose()
+		}
 		l.queue.owner = l
 		l.queue.mu.Unlock()
 	}
 	d.mu.Lock()
 	d.locks[l] = true
 	d.mu.Unlock()
+	if now, err := d.look(p, false); err != nil || now.context != r.context || !now.found { // it was moved or removed meanwhile
+		l.Release()
+		return nil, &fs.PathError{Op: "lock", Path: path, Err: cmp.Or(err, fs.ErrNotExist)}
+	}
 	return l, nil
 }
 
 // holder is the token that a lock is held with, "" where it is free; dead is that of a holder
 // that is known to be gone.
 func (d *DB) holder(context int64, name string) (dead, token string, err error) {
-	err = d.query(`SELECT token FROM locks WHERE context = ? AND name = ? AND until_ms >= {now}`, []any{context, name}, func(scan func(...any) error) error { return scan(&token) })
+	err = d.query(`SELECT token FROM locks WHERE context = ? AND name = ? AND until_ms >= {now}`, []any{context, name}, func(scan func(...any) error) error { return scan(&token) }, func() { token = "" })
 	if token != "" && gone(token) {
 		return token, "", err
 	}
@@ -176,7 +198,9 @@ func (l *lock) Release() {
 	l.queue.mu.Unlock()
 	_ = l.queue.leave()
 	// Where the database cannot be reached the lease ends by itself.
-	_ = l.db.engine.run(l.db.ctx, []stmt{{sql: `DELETE FROM locks WHERE context = ? AND token = ?`, args: []any{l.queue.context, l.token}}}, false)
+	ctx, cancel := context.WithTimeout(l.db.ctx, l.db.Lease/4)
+	defer cancel()
+	_ = l.db.engine.run(ctx, []stmt{{sql: `DELETE FROM locks WHERE context = ? AND token = ?`, args: []any{l.queue.context, l.token}}}, false)
 }
 
 // renew keeps the leases of all locks that are held.
@@ -188,6 +212,7 @@ func (d *DB) renew() {
 		case <-d.ctx.Done():
 			return
 		case <-t.C:
+		case <-d.back:
 		}
 		d.mu.Lock()
 		held := make([]*lock, 0, len(d.locks))
@@ -196,8 +221,10 @@ func (d *DB) renew() {
 		}
 		d.mu.Unlock()
 		for _, l := range held {
-			err := d.engine.run(d.ctx, []stmt{{sql: `UPDATE locks SET until_ms = {now} + ? WHERE context = ? AND token = ?`,
+			ctx, cancel := context.WithTimeout(d.ctx, d.Lease/4)
+			err := d.engine.run(ctx, []stmt{{sql: `UPDATE locks SET until_ms = {now} + ? WHERE context = ? AND token = ?`,
 				args: []any{d.Lease.Milliseconds(), l.queue.context, l.token}, must: mustOwn}}, false)
+			cancel()
 			if errors.Is(err, disk.ErrNotOwner) {
 				l.lose()
 			}

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,7 +73,7 @@ func (d *DB) Entries(path string, f func(fs.DirEntry) error) error {
 			all = append(all, i)
 		}
 		return nil
-	})
+	}, func() { all = nil })
 	for _, i := range all {
 		if err == nil {
 			err = f(fs.FileInfoToDirEntry(i))
@@ -90,7 +91,7 @@ func (d *DB) contexts(area string, f func(fs.DirEntry) error) error {
 			err := scan(&i.id, &i.name, &i.changed)
 			some = append(some, i)
 			return err
-		})
+		}, func() { some = nil })
 		if err != nil {
 			return err
 		}
@@ -118,13 +119,13 @@ func (d *DB) Replace(path string, data []byte, durable bool) error {
 	}
 	version := number()
 	o := op{file: p.file, replace: true, bytes: len(data), stmts: []stmt{
-		{sql: `INSERT INTO files (context, name, size, version, changed_at) VALUES (?, ?, ?, ?, {now})
-			ON CONFLICT (context, name) DO UPDATE SET size = excluded.size, version = excluded.version, changed_at = excluded.changed_at`, args: []any{id, p.file, int64(len(data)), version}},
+		{sql: `INSERT INTO files (context, name, size, version, changed_at) SELECT id, ?, ?, ?, {now} FROM contexts WHERE id = ?
+			ON CONFLICT (context, name) DO UPDATE SET size = excluded.size, version = excluded.version, changed_at = excluded.changed_at`, args: []any{p.file, int64(len(data)), version, id}, must: mustExist},
 		{sql: `DELETE FROM lines WHERE file = (SELECT id FROM files WHERE context = ? AND name = ?)`, args: []any{id, p.file}},
 	}}
-	for at := 0; at < len(data); at += longest {
+	for _, s := range rows(0, 0, bytes.Clone(data)) {
 		o.stmts = append(o.stmts, stmt{sql: `INSERT INTO lines (file, at, raw) SELECT id, ?, ? FROM files WHERE context = ? AND name = ?`,
-			args: []any{int64(at), append([]byte(nil), data[at:min(at+longest, len(data))]...), id, p.file}})
+			args: []any{s.args[1], s.args[2], id, p.file}})
 	}
 	o.done = func() (there bool, err error) {
 		r, err := d.look(p, false)
@@ -145,15 +146,21 @@ func (d *DB) Replace(path string, data []byte, durable bool) error {
 
 // contextOf is the number of the context that a place lies in.
 func (d *DB) contextOf(p place) (id int64, err error) {
+	lost := false
 	d.mu.Lock()
 	for l := range d.locks {
-		if l.name == disk.OwnerLock && l.at.area == p.area && l.at.name == p.name && !l.lost {
-			id = l.queue.context
+		if l.name == disk.OwnerLock && l.at.area == p.area && l.at.name == p.name {
+			if lost = lost || l.lost; !l.lost {
+				id = l.queue.context
+			}
 		}
 	}
 	d.mu.Unlock()
-	if id != 0 {
+	switch {
+	case id != 0:
 		return id, nil
+	case lost: // who held it writes on, and knows nothing of it yet
+		return 0, disk.ErrNotOwner
 	}
 	r, err := d.look(p, false)
 	return r.context, err
@@ -185,11 +192,18 @@ func (d *DB) Rename(from, to string) error {
 			d.moved(id, b)
 		}
 	case a.file != "" && b.file != "" && a.area == b.area && a.name == b.name:
+		var r row
+		if r, err = d.current(a, false); err == nil && !r.found {
+			err = fs.ErrNotExist
+		}
+		if err != nil {
+			break
+		}
 		err = q.flush(op{stmts: []stmt{
 			{sql: `DELETE FROM lines WHERE file = (SELECT id FROM files WHERE context = ? AND name = ?)`, args: []any{id, b.file}},
 			{sql: `DELETE FROM files WHERE context = ? AND name = ?`, args: []any{id, b.file}},
 			{sql: `UPDATE files SET name = ?, changed_at = {now} WHERE context = ? AND name = ?`, args: []any{b.file, id, a.file}, must: mustExist},
-		}, done: func() (bool, error) { r, err := d.look(a, false); return !r.found, err }})
+		}, done: func() (bool, error) { now, err := d.look(b, false); return now.id == r.id, err }})
 	default:
 		err = errors.New("only within one context, or a whole one")
 	}
@@ -232,7 +246,7 @@ func (d *DB) Remove(path string, all bool) error {
 	switch {
 	case p.isContext() && !all:
 		which, args = `context = ? AND 1 = 0`, []any{id} // as a directory with something in it stays
-		o.stmts = append(o.stmts, stmt{sql: `DELETE FROM contexts WHERE id = ? AND NOT EXISTS (SELECT 1 FROM files WHERE context = ?)`, args: []any{id, id}, must: mustExist})
+		o.stmts = append(o.stmts, stmt{sql: `DELETE FROM contexts WHERE id = ? AND NOT EXISTS (SELECT 1 FROM files WHERE context = ?)`, args: []any{id, id}, must: mustBeEmpty})
 	case p.isContext():
 		which, args = `context = ?`, []any{id}
 	case all:
@@ -242,6 +256,15 @@ func (d *DB) Remove(path string, all bool) error {
 		stmt{sql: `DELETE FROM lines WHERE file IN (SELECT id FROM files WHERE ` + which + `)`, args: args},
 		stmt{sql: `DELETE FROM locks WHERE ` + which, args: args},
 		stmt{sql: `DELETE FROM files WHERE ` + which, args: args})
+	if p.file == "" || filepath.Base(p.file) == disk.OwnerLock { // with it goes what the next attempt would demand
+		o.done = func() (bool, error) {
+			r, err := d.look(p, false)
+			if errors.Is(err, fs.ErrNotExist) {
+				return true, nil
+			}
+			return err == nil && (r.context != id || p.file != "" && !r.found), err
+		}
+	}
 	if p.isContext() && all {
 		o.stmts = append(o.stmts, stmt{sql: `DELETE FROM contexts WHERE id = ?`, args: []any{id}})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/lazyregexp"
 )
 
 // postgres is an engine: a transaction is one round trip.
@@ -28,7 +29,14 @@ ALTER TABLE lines ALTER COLUMN raw SET STORAGE EXTERNAL;
 
 CREATE FUNCTION tori_json(raw bytea) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    RETURN replace(convert_from(raw, 'UTF8'), '\u0000', '')::json;
+    RETURN replace(convert_from(raw, 'UTF8'), '\u0000', '')::jsonb::json; -- which refuses what is no text
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION tori_int(number text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN number::bigint;
 EXCEPTION WHEN OTHERS THEN
     RETURN NULL;
 END $$;
@@ -58,12 +66,15 @@ func OpenPostgres(ctx context.Context, o Options, server *database.Server) (*DB,
 		return strings.ReplaceAll(database.Translated(strings.ReplaceAll(script, " AUTOINCREMENT", "")), "{json}", "tori_json(l.raw)")
 	}
 	e.tables, err = base.Open(ctx, &database.File{Base: base, Path: File, Schema: database.Schema{File: File,
-		Postgres: []string{translated(schemaSQL[:views]) + postgresOnly + translated(schemaSQL[views:])}}})
+		Postgres: []string{translated(schemaSQL[:views]) + postgresOnly + numbers().ReplaceAllString(translated(schemaSQL[views:]), "tori_int($1) AS ")}}})
 	if err != nil {
 		return nil, err
 	}
 	return start(o, e)
 }
+
+// numbers finds a field that is a number.
+var numbers = lazyregexp.New(`CAST\((.*?) AS BIGINT\) AS `)
 
 // now in ms since 1970, by the server's clock.
 const postgresNow = `CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)`
@@ -100,7 +111,7 @@ func (e *postgres) atOnce() bool { return false }
 func (e *postgres) run(ctx context.Context, all []stmt, durable bool) error {
 	b := &pgx.Batch{}
 	if !durable {
-		b.Queue("SET LOCAL synchronous_commit = off")
+		b.Queue("SELECT set_config('synchronous_commit', 'off', true)") // of this transaction
 	}
 	for _, s := range all {
 		b.Queue(e.text(s), s.args...)

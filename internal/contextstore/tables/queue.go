@@ -30,7 +30,9 @@ type op struct {
 	replace bool   // it overwrites what is in the file
 	stmts   []stmt
 	bytes   int
-	done    func() (bool, error) // whether it was committed, where the answer got lost
+	done    func() (bool, error) // whether it was committed, where the answer got lost; nil of what may be done twice
+	failed  func(error)          // hears that it was not committed; nil where who puts it waits, or the next caller is told
+	owner   *lock                // that it was begun under, nil where nobody here owned the context
 }
 
 // When a queue is committed: after soon, so that who reads elsewhere sees what was
@@ -66,9 +68,21 @@ func (q *queue) leave() error {
 
 // part gives the queue up without waiting for what is in it.
 func (q *queue) part() {
+	q.mu.Lock()
+	empty := len(q.ops) == 0 && q.owner == nil
+	q.mu.Unlock()
 	q.db.mu.Lock()
 	defer q.db.mu.Unlock()
-	q.uses--
+	if q.uses--; q.uses == 0 && empty {
+		delete(q.db.queues, q.context)
+	}
+}
+
+// holder is the lock of the context's owner, nil where nobody here is.
+func (q *queue) holder() *lock {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.owner
 }
 
 // unowned reports that nobody here owns the context.
@@ -100,7 +114,7 @@ func (d *DB) pending(context int64, file string) *queue {
 func (q *queue) put(o op) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.take(); err != nil {
+	if err := q.take(o); err != nil {
 		return err
 	}
 	if same := func(before op) bool { return before.file == o.file }; o.replace && !slices.ContainsFunc(q.ops, func(before op) bool { return same(before) && !before.replace }) {
@@ -127,15 +141,21 @@ func (q *queue) put(o op) error {
 func (q *queue) flush(more ...op) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.take(); err != nil {
+	if err := q.take(more...); err != nil {
 		return err
 	}
 	q.ops = append(q.ops, more...)
 	return q.commit(true)
 }
 
-// take returns the error that nobody has heard of.
-func (q *queue) take() error {
+// take returns the error that nobody has heard of, or why more is not written: another owns the
+// context by now.
+func (q *queue) take(more ...op) error {
+	for _, o := range more {
+		if o.owner != nil && !o.owner.Held("") {
+			return demanded(mustOwn)
+		}
+	}
 	err := q.err
 	q.err = nil
 	return err
@@ -162,7 +182,21 @@ func (q *queue) commit(durable bool) error {
 	for _, o := range ops {
 		all = append(all, o.stmts...)
 	}
-	err := q.db.commit(all, durable, ops[len(ops)-1].done)
+	var done func() (bool, error)
+	for _, o := range ops { // all of it was committed, or nothing
+		if o.done != nil {
+			done = o.done
+		}
+	}
+	err := q.db.commit(all, durable, done)
+	q.db.commits.Add(1)
+	if err != nil {
+		for _, o := range ops {
+			if o.failed != nil {
+				o.failed(err)
+			}
+		}
+	}
 	q.behind = err == nil && !durable || q.behind && err != nil
 	if q.owner != nil && errors.Is(err, demanded(mustOwn)) {
 		q.owner.lose()

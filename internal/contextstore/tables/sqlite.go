@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	driver "modernc.org/sqlite"
 
@@ -87,9 +88,23 @@ func (e *sqlite) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 		return err
 	}
 	if err := f(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
+		return errors.Join(trouble(err), tx.Rollback())
 	}
-	return tx.Commit()
+	return trouble(tx.Commit())
+}
+
+// trouble gives an error of the disk the name that it has elsewhere: SQLITE_FULL and SQLITE_IOERR.
+func trouble(err error) error {
+	var s *driver.Error
+	switch {
+	case !errors.As(err, &s):
+		return err
+	case s.Code()&0xff == 13:
+		return errors.Join(syscall.ENOSPC, err)
+	case s.Code()&0xff == 10:
+		return errors.Join(syscall.EIO, err)
+	}
+	return err
 }
 
 // sqliteNow is the time in ms since 1970.

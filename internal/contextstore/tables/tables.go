@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -46,7 +47,13 @@ type DB struct {
 	queues map[int64]*queue // of the contexts that something is open or held of here
 	locks  map[*lock]bool
 	down   bool // the database cannot be reached
+
+	commits atomic.Int64  // so many queues were committed
+	back    chan struct{} // the database can be reached again
 }
+
+// closeWait is how long Close waits for a database that cannot be reached.
+const closeWait = 10 * time.Second
 
 // leaseTime is how long a lock outlives its holder (store-v2 §3.6).
 const leaseTime = time.Minute
@@ -59,7 +66,7 @@ func start(o Options, e engine) (*DB, error) {
 	if o.Waiting == nil {
 		o.Waiting = func(error) {}
 	}
-	d := &DB{Options: o, engine: e, queues: map[int64]*queue{}, locks: map[*lock]bool{}}
+	d := &DB{Options: o, engine: e, queues: map[int64]*queue{}, locks: map[*lock]bool{}, back: make(chan struct{}, 1)}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	if err := e.run(d.ctx, []stmt{{sql: `INSERT INTO contexts (area, name, made_at) VALUES ('', '', {now}) ON CONFLICT DO NOTHING`}}, false); err != nil {
 		d.stop()
@@ -71,6 +78,7 @@ func start(o Options, e engine) (*DB, error) {
 
 // Close commits what waits to be, gives up the locks that are held, and closes the database.
 func (d *DB) Close() error {
+	defer time.AfterFunc(closeWait, d.stop).Stop()
 	d.mu.Lock()
 	held := make([]*lock, 0, len(d.locks))
 	for l := range d.locks {
@@ -111,8 +119,8 @@ func (d *DB) parse(path string) (p place, ok bool) {
 		}
 	}
 	for _, f := range rootFiles {
-		if p.area == f && rel == "" {
-			return place{file: f}, true
+		if (p.area == f || p.area == "."+f+".tmp") && rel == "" {
+			return place{file: p.area}, true
 		}
 	}
 	return p, false
@@ -170,7 +178,7 @@ func (d *DB) look(p place, content bool) (r row, err error) {
 			r.raw = append(r.raw, raw...)
 		}
 		return nil
-	})
+	}, func() { r, there = row{}, false })
 	if err == nil && !there {
 		err = fs.ErrNotExist
 	}
@@ -179,9 +187,13 @@ func (d *DB) look(p place, content bool) (r row, err error) {
 }
 
 // query asks the database, again where it cannot be reached.
-func (d *DB) query(text string, args []any, each func(scan func(...any) error) error) error {
-	return d.reach(func(context.Context) error {
-		return d.engine.query(d.ctx, text, args, each)
+// begin is called before each attempt, to forget what an earlier one told; it may be left out.
+func (d *DB) query(text string, args []any, each func(scan func(...any) error) error, begin ...func()) error {
+	return d.reach(func(ctx context.Context) error {
+		for _, f := range begin {
+			f()
+		}
+		return d.engine.query(ctx, text, args, each)
 	}, nil)
 }
 
@@ -195,8 +207,11 @@ const (
 // been done before its answer got lost is asked of done, where that is not nil.
 func (d *DB) reach(f func(context.Context) error, done func() (bool, error)) error {
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		err := f(d.ctx)
-		if err == nil || !d.engine.unreachable(err) || d.ctx.Err() != nil {
+		ctx, cancel := context.WithTimeout(d.ctx, d.Lease/4)
+		err := f(ctx)
+		hangs := ctx.Err() != nil
+		cancel()
+		if err == nil || !hangs && !d.engine.unreachable(err) || d.ctx.Err() != nil {
 			d.tell(nil)
 			return err
 		}
@@ -222,8 +237,15 @@ func (d *DB) tell(err error) {
 	was := d.down
 	d.down = err != nil
 	d.mu.Unlock()
-	if was != (err != nil) {
-		d.Waiting(err)
+	if was == (err != nil) {
+		return
+	}
+	d.Waiting(err)
+	if err == nil { // leases may have ended meanwhile
+		select {
+		case d.back <- struct{}{}:
+		default:
+		}
 	}
 }
 

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os/signal"
+	"syscall"
+
+	"toritsugi/internal/app"
+	"toritsugi/internal/contextstore/migrate"
+	"toritsugi/internal/i18n"
+)
+
+type migrateCmd struct {
+	From   string `required:"" placeholder:"PLACE" help:"${migrate_from_help}"`
+	To     string `required:"" placeholder:"PLACE" help:"${migrate_to_help}"`
+	DryRun bool   `help:"${migrate_dry_run_help}"`
+	JSON   bool   `name:"json" help:"${json_help}"`
+}
+
+// Run copies contexts from one place to another: exit 0 where all of them are there, 2 where nothing
+// was begun.
+func (k migrateCmd) Run(c *console) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	show, done := c.counted()
+	r, err := app.Migrate(ctx, app.MigrateOptions{From: k.From, To: k.To, DryRun: k.DryRun}, func(r migrate.Report) {
+		if show != nil {
+			show(r.Copied+r.There, r.Bytes)
+		}
+	})
+	done()
+	var begun *app.ConfigError
+	if errors.As(err, &begun) {
+		return usage(err)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case k.JSON:
+		return c.json(r)
+	case k.DryRun:
+		c.say("migrate.dry", r.Copied, i18n.Bytes(r.Bytes), r.There)
+	default:
+		c.say("migrate.done", r.Copied, i18n.Bytes(r.Bytes), r.There, r.Rows)
+	}
+	return nil
+}
