@@ -28,12 +28,12 @@ func Migrate(ctx context.Context, o MigrateOptions, progress func(migrate.Report
 	if o.From == o.To {
 		return r, &ConfigError{i18n.E("migrate.same")}
 	}
-	from, leave, err := placeOf(ctx, o.From, false)
+	from, leave, err := placeOf(ctx, o.From, true, false)
 	if err != nil {
 		return r, &ConfigError{err}
 	}
 	defer leave()
-	to, leave, err := placeOf(ctx, o.To, !o.DryRun)
+	to, leave, err := placeOf(ctx, o.To, false, !o.DryRun)
 	if err != nil {
 		return r, &ConfigError{err}
 	}
@@ -45,9 +45,10 @@ func Migrate(ctx context.Context, o MigrateOptions, progress func(migrate.Report
 	return r, err
 }
 
-// placeOf opens a place of contexts and returns its base directory: for a server an empty one that
-// is removed when leave is called.
-func placeOf(ctx context.Context, at string, create bool) (base string, leave func(), err error) {
+// placeOf opens a place of contexts, which is made with create, and returns its base directory: for a
+// server an empty one that is removed when leave is called. What is missing and not made is an error
+// of a source alone.
+func placeOf(ctx context.Context, at string, source, create bool) (base string, leave func(), err error) {
 	kind, rest, _ := strings.Cut(at, ":")
 	cfg, leave := &config.Config{ContextStorage: config.ContextStorage{Backend: kind}}, func() {}
 	switch {
@@ -68,8 +69,10 @@ func placeOf(ctx context.Context, at string, create bool) (base string, leave fu
 		return "", nil, err
 	}
 	switch _, missing := os.Stat(base); {
-	case missing != nil && !create:
+	case missing != nil && source:
 		err = i18n.E("contextstore.no_base", base, missing)
+	case missing != nil && !create:
+		return base, leave, nil
 	case missing != nil:
 		err = (&disk.FS{}).MkdirAll(base)
 	}

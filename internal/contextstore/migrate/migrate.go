@@ -52,11 +52,13 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 		return r, err
 	}
 	defer leave()
-	to, leave, err := enter(ctx, o.To)
-	if err != nil {
-		return r, err
+	var to *database.Base
+	if !o.DryRun {
+		if to, leave, err = enter(ctx, o.To); err != nil {
+			return r, err
+		}
+		defer leave()
 	}
-	defer leave()
 	for _, area := range append(slices.Clone(contextstore.StatusDirs), filepath.Base(contextstore.SessionsDir(""))) {
 		if !o.DryRun {
 			if err := o.FS.MkdirAll(filepath.Join(o.To, area)); err != nil {
