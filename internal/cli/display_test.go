@@ -58,6 +58,7 @@ var verbLines = []struct {
 	{"eval", []string{"eval --list --cases cases", "eval --cases cases --model script BARE", "eval --cases cases --model script --json BARE", "eval POISON"}},
 	{"serve", []string{"serve --once BASE", "serve --model POISON BASE"}},
 	{"check", []string{"check BASE", "check --json BASE", "check --repair BASE", "check --repair --json BASE"}},
+	{"migrate", []string{"migrate --from jsonl:ctx --to sqlite:moved/ledger.db", "migrate --from jsonl:ctx --to jsonl:POISON --json"}},
 	{"reindex", []string{"reindex BASE", "reindex --json BASE", "tasks BASE", "tasks --json BASE"}},
 	{"cleanup", []string{"cleanup --dry-run BASE", "cleanup --dry-run --json --gzip-all BASE", "cleanup --older-than POISON BASE"}},
 	{"maintain", []string{"maintain BASE", "maintain --json BASE"}},

@@ -39,8 +39,10 @@ func (a *advisory) set(at int64, kind filelock.Kind) error {
 	return a.change(ctx, at, kind)
 }
 
+// wait asks again and again: a question that ctx cuts short would cost the connection, and every
+// lock that is held on it.
 func (a *advisory) wait(ctx context.Context, at int64, kind filelock.Kind) error {
-	return filelock.Poll(ctx, func() error { return a.change(ctx, at, kind) })
+	return filelock.Poll(ctx, func() error { return a.set(at, kind) })
 }
 
 // same: an oid is of one schema for good.
