@@ -48,10 +48,8 @@ type part struct {
 	info fs.FileInfo
 }
 
-// passing reports whether a file of a run or conversation is a lock, a leftover, or a request to an owner.
-func passing(name string) bool {
-	return strings.HasSuffix(name, ".lock") || name == ".turn" || strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp") || name == "request.json"
-}
+// passing reports whether a file of a run or conversation is no part of it, or a request to an owner.
+func passing(name string) bool { return contextstore.Passing(name) || name == "request.json" }
 
 // parts are the files of the directory of a run or conversation, in the order of their names,
 // with the history of a run's planning, which may lie elsewhere.

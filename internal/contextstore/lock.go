@@ -81,6 +81,12 @@ func ReadOwner(dir string) (owner Owner, held bool) {
 	return owner, filelock.Locked(path)
 }
 
+// Passing reports whether a file of a run or conversation is a lock or what a stopped write left: no
+// part of what is copied.
+func Passing(name string) bool {
+	return strings.HasSuffix(name, ".lock") || name == sessionTurnLock || strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp")
+}
+
 // bootID identifies this start of the machine, so that a pid of an earlier one
 // means nothing.
 func bootID() string {

@@ -368,7 +368,7 @@ func (f *FS) moveIn(p Place, from, to string) error {
 	tmp := filepath.Join(filepath.Dir(to), ".tmp-"+filepath.Base(to))
 	err := p.Remove(tmp, true)
 	if err == nil {
-		err = Copy(f, from, tmp)
+		err = f.copyAll(from, tmp)
 	}
 	if err == nil {
 		err = p.Rename(tmp, to)
@@ -379,9 +379,9 @@ func (f *FS) moveIn(p Place, from, to string) error {
 	return f.RemoveAll(from)
 }
 
-// Copy copies a directory with the plain files in it, whoever keeps either, to one that is not
+// copyAll copies a directory with the plain files in it, whoever keeps either, to one that is not
 // there yet.
-func Copy(f *FS, from, to string) error {
+func (f *FS) copyAll(from, to string) error {
 	return Walk(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -393,12 +393,17 @@ func Copy(f *FS, from, to string) error {
 		if e.IsDir() {
 			return f.MkdirAll(filepath.Join(to, rel))
 		}
-		r, err := OpenPlain(path)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.Write(filepath.Join(to, rel), func(w io.Writer) error { _, err := io.Copy(w, r); return err }), r.Close())
+		return f.CopyFile(path, filepath.Join(to, rel))
 	})
+}
+
+// CopyFile copies a plain file to one that is not there yet, whoever keeps either.
+func (f *FS) CopyFile(from, to string) error {
+	r, err := OpenPlain(from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Write(to, func(w io.Writer) error { _, err := io.Copy(w, r); return err }), r.Close())
 }
 
 // Remove deletes a file; a missing one is not an error.

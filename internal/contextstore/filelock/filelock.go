@@ -77,21 +77,6 @@ func Poll(ctx context.Context, try func() error) error {
 	}
 }
 
-// WaitFor takes the lock on a whole open file, waiting no longer than timeout:
-// ErrLocked then.
-func WaitFor(ctx context.Context, f *os.File, kind Kind, timeout time.Duration) error {
-	short, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err := Wait(short, f, Whole, kind)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = ErrLocked
-	}
-	if err != nil {
-		return fmt.Errorf("lock %s: %w", f.Name(), err)
-	}
-	return nil
-}
-
 // Open opens the file at path with more flags and takes its lock without waiting;
 // ErrLocked.
 func Open(path string, flags int) (*os.File, error) {
@@ -156,15 +141,32 @@ func Take(path string, flags int) (disk.Lock, error) {
 // TakeWait is Take that waits no longer than timeout: ErrLocked then. Links are not
 // followed, and the file may be opened for reading alone. A place knows no shared locks.
 func TakeWait(ctx context.Context, path string, flags int, kind Kind, timeout time.Duration) (disk.Lock, error) {
+	short, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	l, err := takeWait(short, path, flags, kind)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = ErrLocked
+	}
+	if err != nil && !errors.As(err, new(*os.PathError)) {
+		err = fmt.Errorf("lock %s: %w", path, err)
+	}
+	return l, err
+}
+
+func takeWait(ctx context.Context, path string, flags int, kind Kind) (l disk.Lock, err error) {
 	if p := disk.At(path); p != nil {
-		return takeWait(ctx, p, path, flags&os.O_CREATE != 0, timeout)
+		err = Poll(ctx, func() (err error) {
+			l, err = p.Lock(path, flags&os.O_CREATE != 0)
+			return err
+		})
+		return l, err
 	}
 	for {
 		f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW, disk.FileMode)
 		if err != nil {
 			return nil, err
 		}
-		if err := WaitFor(ctx, f, kind, timeout); err != nil {
+		if err := Wait(ctx, f, Whole, kind); err != nil {
 			_ = f.Close()
 			return nil, err
 		}
@@ -172,24 +174,6 @@ func TakeWait(ctx context.Context, path string, flags int, kind Kind, timeout ti
 			return held{f}, nil
 		}
 		_ = f.Close() // it was moved or removed before it could be held
-	}
-}
-
-func takeWait(ctx context.Context, p disk.Place, path string, create bool, timeout time.Duration) (disk.Lock, error) {
-	end := time.Now().Add(timeout)
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		l, err := p.Lock(path, create)
-		if !errors.Is(err, ErrLocked) {
-			return l, err
-		}
-		if time.Now().After(end) {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("lock %s: %w", path, ctx.Err())
-		case <-time.After(pause):
-		}
 	}
 }
 

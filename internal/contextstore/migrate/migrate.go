@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -138,7 +137,7 @@ func (o Options) one(r *Report, from, to string) error {
 		if e.IsDir() {
 			return o.FS.MkdirAll(filepath.Join(tmp, name))
 		}
-		return o.copy(filepath.Join(from, name), filepath.Join(tmp, name))
+		return o.FS.CopyFile(filepath.Join(from, name), filepath.Join(tmp, name))
 	}); err != nil {
 		return err
 	}
@@ -153,15 +152,7 @@ func (o Options) file(from, to string) error {
 	if !disk.Exists(from) || disk.Exists(to) {
 		return nil
 	}
-	return o.copy(from, to)
-}
-
-func (o Options) copy(from, to string) error {
-	f, err := disk.OpenPlain(from)
-	if err != nil {
-		return err
-	}
-	return errors.Join(o.FS.Write(to, func(w io.Writer) error { _, err := io.Copy(w, f); return err }), f.Close())
+	return o.FS.CopyFile(from, to)
 }
 
 // each calls f for each file and directory of a context by its name there, in the order of the
@@ -174,8 +165,7 @@ func each(dir string, f func(name string, e fs.DirEntry) error) error {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
-		base := filepath.Base(name)
-		if err != nil || !e.IsDir() && (strings.HasSuffix(base, ".lock") || base == ".turn" || strings.HasPrefix(base, ".") && strings.HasSuffix(base, ".tmp")) {
+		if err != nil || !e.IsDir() && contextstore.Passing(e.Name()) {
 			return err
 		}
 		names, entries[name] = append(names, name), e

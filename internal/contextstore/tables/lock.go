@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -215,10 +217,7 @@ func (d *DB) renew() {
 		case <-d.back:
 		}
 		d.mu.Lock()
-		held := make([]*lock, 0, len(d.locks))
-		for l := range d.locks {
-			held = append(held, l)
-		}
+		held := slices.Collect(maps.Keys(d.locks))
 		d.mu.Unlock()
 		for _, l := range held {
 			ctx, cancel := context.WithTimeout(d.ctx, d.Lease/4)

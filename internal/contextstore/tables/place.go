@@ -132,14 +132,10 @@ func (d *DB) Replace(path string, data []byte, durable bool) error {
 		return r.version == version, err
 	}
 	q := d.queueOf(id)
-	if durable || q.unowned() {
-		err = q.flush(o)
-	} else {
-		err = q.put(o)
+	if durable || q.holder() == nil {
+		return errors.Join(q.flush(o), q.leave())
 	}
-	if durable || q.unowned() {
-		return errors.Join(err, q.leave())
-	}
+	err = q.put(o)
 	q.part()
 	return err
 }

@@ -85,13 +85,6 @@ func (q *queue) holder() *lock {
 	return q.owner
 }
 
-// unowned reports that nobody here owns the context.
-func (q *queue) unowned() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.owner == nil
-}
-
 // pending reports whether something of a file is not committed.
 func (d *DB) pending(context int64, file string) *queue {
 	d.mu.Lock()

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,14 +82,7 @@ func start(o Options, e engine) (*DB, error) {
 func (d *DB) Close() error {
 	defer time.AfterFunc(closeWait, d.stop).Stop()
 	d.mu.Lock()
-	held := make([]*lock, 0, len(d.locks))
-	for l := range d.locks {
-		held = append(held, l)
-	}
-	queues := make([]*queue, 0, len(d.queues))
-	for _, q := range d.queues {
-		queues = append(queues, q)
-	}
+	held, queues := slices.Collect(maps.Keys(d.locks)), slices.Collect(maps.Values(d.queues))
 	d.mu.Unlock()
 	var errs []error
 	for _, q := range queues {
@@ -140,7 +135,7 @@ func (d *DB) Has(path string) bool {
 	return ok
 }
 
-// context is whether a place is a whole context, and area whether it is what contexts lie in.
+// isArea reports whether a place is a directory of contexts, isContext whether it is one of these.
 func (p place) isArea() bool    { return p.name == "" && p.file == "" }
 func (p place) isContext() bool { return p.name != "" && p.file == "" }
 
