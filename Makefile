@@ -56,7 +56,7 @@ lint:
 fmt:
 	$(LINT) fmt ./...
 
-## bench: our cost per turn beside the bare loop's, model clients beside net/http, and the ledger with millions in it; BENCH=-ledger-only, -memory-only, -llm-only, -workspace-only (-huge for 1 GB), -dispatch-only, -chat-only, -tokens-only or -sandbox-only for a part
+## bench: our cost per turn beside the bare loop's, model clients beside net/http, and the ledger with millions in it; BENCH=-ledger-only, -memory-only, -llm-only, -workspace-only (-huge for 1 GB), -dispatch-only, -chat-only, -tokens-only, -database-only, -cluster-only or -sandbox-only for a part
 bench: build
 	$(GO) run ./bench -tori ./bin/tori $(BENCH)
 	$(GO) run ./bench -sandbox-only

@@ -21,6 +21,7 @@ import (
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/github"
 	"toritsugi/internal/forge/github/githubtest"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/script"
 	"toritsugi/internal/memory"
@@ -306,7 +307,7 @@ func measurePoll(ctx context.Context, dir string) (sample, error) {
 		r.Allow("bot", "write")
 		r.OpenIssue("bot", "An issue", "of many")
 	}
-	f, err := github.New(github.Options{URL: hub.URL, Token: hub.Token("bot"), WriteSpacing: -1, Now: now})
+	f, err := github.New(github.Options{Login: rest.Login{URL: hub.URL, Token: hub.Token("bot"), Now: now}, WriteSpacing: -1})
 	if err != nil {
 		return nil, err
 	}

@@ -40,10 +40,6 @@ const (
 	rangeOwn    = "range own"    // bytes of its lines
 	countTime   = "count time"   // how many messages
 	countRead   = "count read"   //
-	tokensTime  = "tokens time"  // of the middle half
-	tokensRead  = "tokens read"  //
-	sinceTime   = "since time"   // what no summary covers
-	sinceRead   = "since read"   //
 	allTime     = "all time"     // the naive way: read all, decode all
 	allRead     = "all read"     //
 	sinceKilled = "since killed" // messages since the checkpoint
@@ -423,14 +419,6 @@ func (s sample) addReads(ctx context.Context, l *longLog) error {
 			}
 			return err
 		}},
-		{tokensTime, tokensRead, func(m *contextstore.MessageLog) error {
-			n, err := m.Tokens(int64(l.count/4)+1, int64(l.count*3/4))
-			if want := int64(l.count*3/4-l.count/4) * contentTokens; err == nil && n != want {
-				err = fmt.Errorf("counted %d tokens, there are %d", n, want)
-			}
-			return err
-		}},
-		{sinceTime, sinceRead, func(m *contextstore.MessageLog) error { _, _, err := m.Unsummarized(); return err }},
 	}
 	for _, q := range questions {
 		var read int64

@@ -67,8 +67,6 @@ func (r *report) ledgerLong(s sample) {
 	line("32k tokens from the middle, by range", rangeTime, rangeRead, s[rangeOwn], r.verdict(maxWindow, " ms", s[rangeTime]))
 	r.row("  bytes read, × its own", "%.6g", []float64{math.NaN(), round(s[rangeRead] / s[rangeOwn])}, r.verdict(maxReadRatio, " ×", s[rangeRead]/s[rangeOwn]))
 	line("count the messages", countTime, countRead, math.NaN(), "")
-	line("tokens of the middle half", tokensTime, tokensRead, math.NaN(), "")
-	line("what no summary covers", sinceTime, sinceRead, math.NaN(), "")
 	r.row("peak memory of the process, MiB", "%.1f", []float64{s[partPeak]}, r.verdict(maxPeak, " MiB", s[partPeak]))
 }
 
@@ -77,16 +75,12 @@ func (r *report) ledgerRows(s sample) {
 	for _, kind := range []struct {
 		prefix string
 		limit  float64
-	}{{listPrefix, maxFace}, {statsPrefix, maxFace}, {seedPrefix, maxSeed}, {scanPrefix, 0}} {
+	}{{listPrefix, maxFace}, {statsPrefix, maxFace}, {seedPrefix, maxSeed}} {
 		for _, name := range slices.Sorted(maps.Keys(s)) {
 			if !strings.HasPrefix(name, kind.prefix) {
 				continue
 			}
-			note := ""
-			if kind.limit > 0 {
-				note = r.verdict(kind.limit, " ms", s[name])
-			}
-			r.row(name, "%.6g", []float64{round(s[name]), round(s[rowsNaive]), round(s[rowsNaive] / s[name])}, note)
+			r.row(name, "%.6g", []float64{round(s[name]), round(s[rowsNaive]), round(s[rowsNaive] / s[name])}, r.verdict(kind.limit, " ms", s[name]))
 		}
 	}
 }

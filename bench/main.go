@@ -57,6 +57,8 @@ func run(args []string) error {
 		return ledgerMain(ctx, args[1:])
 	case len(args) == 3 && args[0] == "workspace":
 		return workspaceMain(ctx, args[1], args[2])
+	case len(args) == 3 && args[0] == "cluster":
+		return clusterMain(ctx, args[1], args[2])
 	case len(args) == 3 && args[0] == "dispatch":
 		return dispatchMain(ctx, args[1], args[2])
 	case len(args) == 5 && args[0] == "chat":
@@ -77,7 +79,7 @@ func run(args []string) error {
 	defer b.remove()
 	v := &results{pairs: map[int]pair{}, planned: map[int]sample{}, disk: fileSystem(b.dir)}
 	var failed []error
-	if o.tori != "" && o.runs > 0 { // -tokens-only makes none
+	if o.tori != "" && len(o.turns) > 0 { // -tokens-only makes none
 		failed = append(failed, b.all(ctx, v, o.turns, o.runs, o.window))
 	}
 	if ctx.Err() == nil && o.tokens {
@@ -102,6 +104,10 @@ func run(args []string) error {
 	}
 	if ctx.Err() == nil && o.chat {
 		v.chat, err = b.chat(ctx, fullChat())
+		failed = append(failed, err)
+	}
+	if ctx.Err() == nil && o.databases {
+		v.databases, err = b.databases(ctx, o.runs, o.cluster)
 		failed = append(failed, err)
 	}
 	if ctx.Err() == nil {
@@ -131,6 +137,8 @@ type options struct {
 	workspaces bool
 	dispatch   bool
 	chat       bool
+	databases  bool
+	cluster    bool // of these, the processes that share a server alone
 	huge       bool
 	tokens     bool     // what the pairs of tori eval take
 	parts      []string // of the ledger
@@ -152,6 +160,9 @@ func parseOptions(args []string) (o options, err error) {
 	dispatchOnly := flags.Bool("dispatch-only", false, "measure a daemon with many tasks alone, and no runs")
 	flags.BoolVar(&o.chat, "chat", true, "also measure conversations")
 	chatOnly := flags.Bool("chat-only", false, "measure conversations alone, and no runs")
+	flags.BoolVar(&o.databases, "database", true, "also measure turns whose contexts lie in SQLite and PostgreSQL")
+	databaseOnly := flags.Bool("database-only", false, "measure those alone")
+	clusterOnly := flags.Bool("cluster-only", false, "measure alone how many processes work on tasks in PostgreSQL")
 	flags.BoolVar(&o.huge, "huge", false, "with workspaces, also a repository of 1 GB in 100,000 files: minutes, and 5 GB of the disk")
 	flags.BoolVar(&o.tokens, "tokens", true, "also count the tokens of the same edits with a plan, without, and in the minimal loop")
 	tokensOnly := flags.Bool("tokens-only", false, "count those tokens alone")
@@ -169,16 +180,18 @@ func parseOptions(args []string) (o options, err error) {
 	switch {
 	case o.runs < 1 || flags.NArg() > 0:
 		return o, errors.New("-runs must be at least 1, and nothing may follow the flags")
-	case only(*ledgerOnly, *memoryOnly, *llmOnly, *workspaceOnly, *dispatchOnly, *chatOnly, *tokensOnly) > 1:
-		return o, errors.New("-ledger-only, -memory-only, -llm-only, -workspace-only, -dispatch-only, -chat-only and -tokens-only exclude each other")
+	case only(*ledgerOnly, *memoryOnly, *llmOnly, *workspaceOnly, *dispatchOnly, *chatOnly, *tokensOnly, *databaseOnly, *clusterOnly) > 1:
+		return o, errors.New("-ledger-only, -memory-only, -llm-only, -workspace-only, -dispatch-only, -chat-only, -tokens-only, -database-only and -cluster-only exclude each other")
 	case *tokensOnly:
 		o = options{tori: o.tori, dir: o.dir, tokens: true}
 	case *chatOnly:
 		o = options{tori: o.tori, dir: o.dir, chat: true}
+	case *databaseOnly, *clusterOnly:
+		o = options{tori: o.tori, dir: o.dir, databases: true, cluster: *clusterOnly, runs: o.runs}
 	case *memoryOnly:
 		o = options{dir: o.dir, parts: []string{partLong, partMemory}}
 	case *ledgerOnly, *llmOnly, *workspaceOnly, *dispatchOnly:
-		o.tori, o.tokens, o.chat, o.clients, o.workspaces, o.dispatch = "", false, false, *llmOnly, *workspaceOnly, *dispatchOnly
+		o.tori, o.tokens, o.chat, o.databases, o.clients, o.workspaces, o.dispatch = "", false, false, false, *llmOnly, *workspaceOnly, *dispatchOnly
 		if !*ledgerOnly {
 			o.parts = nil
 		}

@@ -28,6 +28,7 @@ type results struct {
 	workspace []sample // by treeShapes
 	dispatch  map[string]sample
 	chat      sample
+	databases *databases
 	tokens    map[string]memory.TokenUsage // of the pairs, by case and mode
 }
 
@@ -131,6 +132,7 @@ func (r *report) print(v *results) {
 	r.workspace(v.workspace)
 	r.dispatch(v.dispatch)
 	r.chat(v.chat)
+	r.databases(v.databases)
 	r.ledger(v.ledger)
 	_, _ = fmt.Fprintf(r.w, "\n%d of the budgets are exceeded.\n", r.over)
 }

@@ -62,6 +62,9 @@ type plan struct {
 	context   int  // context_length, tokens
 	sandboxed bool // tori only
 	planned   bool // tori only
+
+	backend string // of the contexts, "" for files; tori only
+	url     string // of the server
 }
 
 // floor makes one run of the floor.
@@ -122,6 +125,9 @@ func (b *bench) agent(ctx context.Context, p plan) (sample, error) {
 		}
 		s := sample{cpu: ms(cost.total()), syncs: float64(cost.Disk.Syncs), appended: float64(cost.Disk.Bytes), rows: float64(cost.RowUpdates)}
 		s.add(u, time.Duration(cost.ToolUS)*time.Microsecond)
+		if p.backend != "" {
+			return s, nil // the server of the model counted the turns
+		}
 		if err := s.addFiles(contexts); err != nil {
 			return nil, err
 		}
@@ -265,6 +271,9 @@ func (p plan) config(base string) []byte {
 	}
 	if !p.sandboxed {
 		c["sandbox"] = object{"mode": "none"}
+	}
+	if p.backend != "" {
+		c["context_storage"] = object{"backend": p.backend, "postgres": object{"url": p.url}}
 	}
 	b, _ := json.Marshal(c) // plain values always encode
 	return b

@@ -10,6 +10,7 @@ import (
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
+	"toritsugi/internal/progress"
 )
 
 // assignment is what a run is about, wherever it was asked for.
@@ -69,8 +70,29 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m assignmen
 	if m.said, err = r.talk.Thread(ctx, before); err != nil || it.Pull == nil {
 		return m, err
 	}
+	if err = r.quote(m.said.Remarks); err != nil {
+		return m, err
+	}
 	err = r.readCI(ctx, it, &m)
 	return m, err
+}
+
+// quote has remarks show what stands on their lines now: read_file numbers none.
+func (r *run) quote(all []dialogue.Remark) error {
+	for i := range all {
+		m := &all[i]
+		if m.Line == 0 {
+			continue
+		}
+		lines, err := r.lines(m.Path)
+		if err != nil {
+			return err
+		}
+		if m.Line <= len(lines) {
+			m.Stands = progress.Cut(progress.OneLine(lines[m.Line-1]), 120)
+		}
+	}
+	return nil
 }
 
 // whoWrote tells whether those who wrote an item, or changed it since an act asked for work,

@@ -102,6 +102,7 @@ func TestWhereFindingsStand(t *testing.T) {
 		{finding{Path: "new.go", Line: 12, Suggestion: &bad}, "Leave the suggestion out."},
 		{finding{Path: "new.go", Line: 12, Body: strings.Repeat("x", mostReview+1)}, "are taken. Keep what matters most."},
 	} {
+		c.f.Title = "x"
 		got := strings.Join(v.wrong(&verdictOf{Findings: []finding{c.f}}), "\n")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q", c.f, got)

@@ -25,6 +25,14 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
+	const answers = "with answer_remark under each numbered remark"
+	if strings.Contains(got, answers) {
+		t.Error("there is no remark to be answered")
+	}
+	m.said.Remarks[0].Numbered = true
+	if !strings.Contains(taskPrompt(m, "", maxIssueText), answers) {
+		t.Error("no word about the remark that may be answered")
+	}
 	if !strings.Contains(taskPrompt(assignment{}, r.verify.Told(), 100), "the project has none") {
 		t.Error("no word about missing checks")
 	}

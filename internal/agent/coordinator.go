@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
@@ -93,34 +95,39 @@ func (r *run) plans() bool {
 	if !r.start.Whole {
 		return true
 	}
-	_, err := disk.Stat(r.historyPath())
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// historyFile is where the planning history lies, relative to the context.
-func (r *run) historyFile() string {
-	return planning.HistoryFile(r.Store.BaseDir, r.Planning.Directory, r.ledger.UUID())
-}
-
-func (r *run) historyPath() string {
-	file := r.historyFile()
-	if filepath.IsAbs(file) {
-		return file
-	}
-	return filepath.Join(r.ledger.Dir(), file)
+	return r.Planning.HasHistory(r.Store, r.ledger)
 }
 
 // openHistory opens the planning history, before the first message tells the
 // model of planning.
-func (r *run) openHistory() error {
-	h, mended, err := planning.OpenHistory(r.ledger, planning.HistoryOptions{File: r.historyFile(), Now: r.Now,
-		Heard: func(e planning.Entry) { r.screen.tracker.Recorded(e) },
-		Warn:  func(err error) { r.log.Warn("The planning history: " + r.Store.Redact(err.Error())) }})
-	for _, m := range mended {
-		r.log.Warn("The planning history was mended: " + r.Store.Redact(m))
-	}
-	r.lead.history = h
+func (r *run) openHistory() (err error) {
+	r.lead.history, err = r.Planning.OpenHistory(r.Store, r.ledger, r.Now, r.log, func(e planning.Entry) { r.screen.tracker.Recorded(e) })
 	return err
+}
+
+// historyFile is where the planning history of a run lies, relative to its context.
+func (p *Planning) historyFile(s *contextstore.Store, c *contextstore.Context) string {
+	return planning.HistoryFile(s.BaseDir, p.Directory, c.UUID())
+}
+
+// HasHistory reports whether a run has a planning history.
+func (p *Planning) HasHistory(s *contextstore.Store, c *contextstore.Context) bool {
+	file := p.historyFile(s, c)
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(c.Dir(), file)
+	}
+	_, err := disk.Stat(file)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// OpenHistory opens the planning history of a run; heard hears of each line, nil for nobody.
+func (p *Planning) OpenHistory(s *contextstore.Store, c *contextstore.Context, now func() time.Time, log *slog.Logger, heard func(planning.Entry)) (*planning.History, error) {
+	warn := func(err error) { log.Warn("The planning history: " + s.Redact(err.Error())) }
+	h, mended, err := planning.OpenHistory(c, planning.HistoryOptions{File: p.historyFile(s, c), Now: now, Heard: heard, Warn: warn})
+	for _, m := range mended {
+		warn(errors.New(m))
+	}
+	return h, err
 }
 
 // rules are what the system prompt says beside what it says in every run: what is

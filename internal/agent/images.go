@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/image"
+	"toritsugi/internal/progress"
 )
 
 // pictures are the images of a request.
@@ -139,7 +139,7 @@ func (p *pictures) tell() string {
 	return b.String()
 }
 
-// maxName is how much of an image's name is told, bytes: it may be a whole
+// maxName is how much of an image's name is told, characters: it may be a whole
 // image in base64.
 const maxName = 200
 
@@ -151,12 +151,5 @@ func name(s string) string {
 		}
 		return r
 	}, s)
-	if len(s) <= maxName {
-		return s
-	}
-	n := maxName
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return progress.Cut(s, maxName)
 }

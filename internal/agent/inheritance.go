@@ -2,16 +2,13 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
@@ -130,7 +127,7 @@ func (r *run) strictly(s string) string {
 func (r *run) readInheritance() {
 	in, err := inheritedOf(r.ledger.Dir())
 	if err != nil {
-		r.log.Warn("What was inherited cannot be told: "+inheritedFile, "error", err)
+		r.log.Warn("What was inherited cannot be told", "error", err)
 		return
 	}
 	if v, err := r.Store.View(in.UUID); err == nil && v.Metadata.TaskKey == in.Key {
@@ -142,18 +139,12 @@ func (r *run) readInheritance() {
 
 // inheritedOf reads the inheritedFile of a context.
 func inheritedOf(dir string) (*memory.Inherited, error) {
-	raw, err := disk.Read(filepath.Join(dir, inheritedFile), disk.MaxWhole)
-	if err != nil {
-		return nil, err
-	}
 	in := new(memory.Inherited)
-	if err := json.Unmarshal(raw, in); err != nil {
-		return nil, fmt.Errorf("read %s: %w", inheritedFile, err)
+	err := readNoted(dir, inheritedFile, in)
+	if err == nil && in.UUID == "" {
+		err = fmt.Errorf("read %s: it names no run", inheritedFile)
 	}
-	if in.UUID == "" {
-		return nil, fmt.Errorf("read %s: it names no run", inheritedFile)
-	}
-	return in, nil
+	return in, err
 }
 
 // firstMessages are those that a run begins with: in between, what it inherits,

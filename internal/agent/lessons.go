@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -47,18 +48,25 @@ func (r *run) keepLessons(ctx context.Context, in *memory.Inherited) error {
 // readLessons reads what an earlier owner of the run settled. Without it the run
 // has its past all the same: it stands in the conversation.
 func (r *run) readLessons() {
-	raw, err := disk.Read(filepath.Join(r.ledger.Dir(), lessonsFile), disk.MaxWhole)
-	p := new(planning.EarlierRuns)
+	if err := readNoted(r.ledger.Dir(), lessonsFile, &r.past.lessons); err != nil {
+		r.past.lessons = nil
+		r.log.Warn("What earlier runs showed cannot be told", "error", err)
+	}
+}
+
+// readNoted reads a file that noteWhole wrote into v, which stays as it is where there is none.
+func readNoted(dir, name string, v any) error {
+	raw, err := disk.Read(filepath.Join(dir, name), disk.MaxWhole)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err == nil {
-		err = json.Unmarshal(raw, p)
+		err = json.Unmarshal(raw, v)
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		r.log.Warn("What earlier runs showed cannot be told: "+lessonsFile, "error", err)
-	default:
-		r.past.lessons = p
+	if err != nil {
+		err = fmt.Errorf("read %s: %w", name, err)
 	}
+	return err
 }
 
 // noteWhole writes a file of the context that is written once.

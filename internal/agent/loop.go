@@ -2,10 +2,13 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
+	"strconv"
 	"time"
 
+	"toritsugi/internal/blobs"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
@@ -37,7 +40,7 @@ func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err er
 	if r.lead.history != nil {
 		own = append(own, planning.Tools()...)
 	}
-	before, err := r.readOffered()
+	before, err := Offered(r.ledger.Dir())
 	if err != nil {
 		return s, false, err
 	}
@@ -83,18 +86,7 @@ func (r *run) reopen(ctx context.Context, loop *turn.Loop, first bool) error {
 		}
 	}
 	if r.env.lost {
-		r.log.Warn("The workspace was gone and is made anew from the base")
-		if r.out.Place.Merge {
-			if _, err := r.out.Merge(ctx); err != nil {
-				return err
-			}
-		}
-		if r.out.Place.Work != "" { // it is gone, too
-			if err := r.out.Followed(); err != nil {
-				return err
-			}
-		}
-		return loop.Tell(ctx, lostWorkspace)
+		return r.remade(ctx, loop)
 	}
 	if commit := r.out.Place.Work; commit != "" {
 		return r.follow(ctx, commit)
@@ -106,6 +98,44 @@ func (r *run) reopen(ctx context.Context, loop *turn.Loop, first bool) error {
 		return loop.Tell(ctx, told)
 	}
 	return ctx.Err()
+}
+
+// remade tells the model what its workspace is that was gone.
+func (r *run) remade(ctx context.Context, loop *turn.Loop) error {
+	kept, ws := r.out.Restored, r.out.Workspace
+	if st := r.ledger.State(); st.Commit != "" && !ws.Contains(ctx, st.Commit) {
+		if err := r.ledger.Committed(0, ""); err != nil {
+			return err
+		}
+	}
+	if kept != nil {
+		r.log.Warn("The workspace was gone and is made again from what was stored of it", "after", kept.Label, "seq", kept.Seq)
+		if commit := r.out.Place.Work; commit != "" && ws.Contains(ctx, commit) {
+			return errors.Join(loop.Tell(ctx, restoredWorkspace(kept)), r.follow(ctx, commit))
+		}
+	} else {
+		r.log.Warn("The workspace was gone and is made anew from the base")
+		if r.out.Place.Merge {
+			if _, err := r.out.Merge(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if r.out.Place.Work != "" { // it is gone, too
+		if err := r.out.Followed(); err != nil {
+			return err
+		}
+	}
+	if kept != nil {
+		return loop.Tell(ctx, restoredWorkspace(kept))
+	}
+	return loop.Tell(ctx, lostWorkspace)
+}
+
+// restoredWorkspace tells the model how far its workspace is what it was.
+func restoredWorkspace(kept *blobs.Snapshot) string {
+	return "The run was interrupted and goes on elsewhere. The workspace was made again from what was last stored of it, as it was at message " + strconv.FormatInt(kept.Seq, 10) +
+		" (" + kept.Label + "). What was changed after that is gone, and so are files that git ignores, such as build output and installed packages. Look at what you changed last before you build on it."
 }
 
 // spillDir holds the outputs that were too long for the conversation, below the

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,11 +99,10 @@ func (r *run) openWorkspace(ctx context.Context) (err error) {
 		return err
 	}
 	dir := r.Store.WorkspaceDir(r.ledger.UUID())
-	_, err = os.Stat(dir)
-	r.env.lost = errors.Is(err, fs.ErrNotExist) && r.ledger.LastSeq() > 0
 	if err = r.out.Open(ctx, workspace.CreateOptions{Dir: dir, Rest: r.env.side.suspend}); err != nil {
 		return fmt.Errorf("open workspace: %w", err)
 	}
+	r.env.lost = r.out.Lost && r.ledger.LastSeq() > 0
 	r.report.Tree, r.report.Branch = r.out.Workspace.Tree(), r.out.Place.Branch
 	return r.out.OpenBroker()
 }
@@ -145,6 +142,9 @@ func (r *run) equip(ctx context.Context) (err error) {
 		return err
 	}
 	if err = r.verify.SetUp(ctx, p, r.ledger.LastSeq() > 0 && !r.env.lost); err != nil {
+		return err
+	}
+	if err = r.out.Restore(ctx); err != nil {
 		return err
 	}
 	r.env.spec = r.verify.Spec
@@ -251,6 +251,7 @@ func (r *run) release() {
 	if ws == nil {
 		return
 	}
+	r.out.Keeper.Close()
 	if r.report.Outcome.Status.Final() {
 		err := ws.DropCaches("")
 		err = errors.Join(err, r.verify.Close())

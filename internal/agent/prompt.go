@@ -3,6 +3,7 @@ package agent
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/broker"
@@ -91,6 +92,9 @@ func taskPrompt(m assignment, checks string, most int) string {
 			b.WriteString("\n" + said)
 		}
 	}
+	if slices.ContainsFunc(m.said.Remarks, func(r dialogue.Remark) bool { return r.Numbered }) {
+		b.WriteString("Before you end, say with answer_remark under each numbered remark what became of it.\n")
+	}
 	if n := m.said.Omitted; n > 0 {
 		fmt.Fprintf(&b, "\n%d comments that nobody vouches for are left out.\n", n)
 	}
@@ -136,13 +140,13 @@ func mergeText(onto string, conflicts []string) string {
 
 // conflictsText tells the model what to do with files that git could not merge.
 func conflictsText(conflicts []string) string {
-	return "These files hold both versions between conflict markers (<<<<<<<, =======, >>>>>>>): " + someFiles(conflicts) +
+	return "These files hold both versions between conflict markers (<<<<<<<, =======, >>>>>>>): " + someFiles(conflicts, maxFilesNamed) +
 		". Resolve each so that both sides' intent is kept, and leave no marker."
 }
 
-// someFiles are files in a sentence.
-func someFiles(files []string) string {
-	shown, more := progress.First(files, maxFilesNamed)
+// someFiles are the first of some files in a sentence.
+func someFiles(files []string, most int) string {
+	shown, more := progress.First(files, most)
 	text := strings.Join(shown, ", ")
 	if more > 0 {
 		text += fmt.Sprintf(", and %d more", more)

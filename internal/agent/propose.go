@@ -66,7 +66,7 @@ func (r *run) follow(ctx context.Context, commit string) error {
 
 // followedText tells the model what others did on its branch.
 func followedText(branch string, f workspace.Followed) string {
-	text := fmt.Sprintf("While you worked, others pushed to the branch %s (commits: %d). That is merged into your tree, and your own changes are on top of it. They changed: %s. ", branch, f.Commits, someFiles(f.Files))
+	text := fmt.Sprintf("While you worked, others pushed to the branch %s (commits: %d). That is merged into your tree, and your own changes are on top of it. They changed: %s. ", branch, f.Commits, someFiles(f.Files, maxFilesNamed))
 	if len(f.Conflicts) > 0 {
 		text += conflictsText(f.Conflicts) + " "
 	}

@@ -6,10 +6,8 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,11 +16,13 @@ import (
 
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contract"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/loosejson"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/tool"
@@ -41,6 +41,7 @@ type reviewer struct {
 	earlier []earlierFinding
 
 	mu   sync.Mutex
+	told bool       // what was wrong with one
 	done *verdictOf // once the model handed it in
 }
 
@@ -95,14 +96,8 @@ func (r *run) openReview(ctx context.Context) error {
 	if v.change, err = readChange(out.String()); err != nil {
 		return err
 	}
-	raw, err := disk.Read(filepath.Join(r.ledger.Dir(), reviewFile), disk.MaxWhole)
-	if err == nil {
-		err = json.Unmarshal(raw, &v.done)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
 	r.review = v
-	return err
+	return readNoted(r.ledger.Dir(), reviewFile, &v.done)
 }
 
 // request is what the model is told of the change and of earlier reviews.
@@ -117,14 +112,18 @@ func (v *reviewer) request(ctx context.Context) (string, error) {
 		head string
 		is   func(e earlierFinding) bool
 	}{
-		{"Your earlier findings, which still stand. Do not report them again, in other words either", func(e earlierFinding) bool { return e.line > 0 && !e.settled }},
+		{"Your earlier findings, on lines that are the same; some may be mended by others. Do not report them again, in other words either, and say in the verdict how many still hold", func(e earlierFinding) bool { return e.line > 0 && !e.settled }},
 		{"Earlier findings that people have settled. They stay so", func(e earlierFinding) bool { return e.line > 0 && e.settled }},
 		{"Earlier findings whose lines are changed by now. Report one anew only where it still holds", func(e earlierFinding) bool { return e.line == 0 }},
 	} {
 		var all []string
 		for _, e := range v.earlier {
 			if which.is(e) {
-				all = append(all, fmt.Sprintf("%s:%d: %s", e.path, e.line, progress.Cut(progress.OneLine(e.text), 200)))
+				at := e.path
+				if e.line > 0 {
+					at += fmt.Sprintf(":%d", e.line)
+				}
+				all = append(all, at+": "+progress.Cut(progress.OneLine(e.text), 200))
 			}
 		}
 		if shown, more := progress.First(all, mostFindings); len(shown) > 0 {
@@ -164,27 +163,29 @@ func (v *reviewer) readEarlier(ctx context.Context) error {
 // places are the lines of a file as it is now, by their marks; none of one that cannot be read.
 func (v *reviewer) places(path string) (map[string]int, error) {
 	all := map[string]int{}
-	root, err := v.r.out.Workspace.Root()
+	lines, err := v.r.lines(path)
+	for i, l := range lines {
+		if m := mark(path, l); all[m] == 0 {
+			all[m] = i + 1
+		}
+	}
+	return all, err
+}
+
+// lines are those of a file as it is now; none of one that cannot be read.
+func (r *run) lines(path string) ([]string, error) {
+	root, err := r.out.Workspace.Root()
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = root.Close() }()
 	f, err := disk.OpenIn(root, filepath.FromSlash(path), os.O_RDONLY)
 	if err != nil {
-		return all, nil //nolint:nilerr // it is gone, or something else by now
+		return nil, nil //nolint:nilerr // it is gone, or something else by now
 	}
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, mostChange))
-	if err != nil {
-		return nil, err
-	}
-	n := 0
-	for l := range strings.Lines(string(text)) {
-		n++
-		if m := mark(path, l); all[m] == 0 {
-			all[m] = n
-		}
-	}
-	return all, nil
+	return slices.Collect(strings.Lines(string(text))), err
 }
 
 // mark is what tells texts from each other, but for their spaces and case.
@@ -194,101 +195,6 @@ func mark(parts ...string) string {
 	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:8])
-}
-
-const submitName = "submit_review"
-
-const submitSchema = `{"type":"object","properties":{"verdict":{"type":"string","minLength":1,"maxLength":600},"findings":{"type":"array","maxItems":30,"items":{"type":"object","properties":{` +
-	`"path":{"type":"string"},"line":{"type":"integer","minimum":1},"end_line":{"type":"integer","minimum":1},"severity":{"type":"string","enum":["critical","major","minor","nit"]},` +
-	`"title":{"type":"string","minLength":1,"maxLength":150},"body":{"type":"string","minLength":1,"maxLength":3000},"suggestion":{"type":"string","maxLength":4000}},` +
-	`"required":["path","line","severity","title","body"],"additionalProperties":false}}},"required":["verdict","findings"],"additionalProperties":false}`
-
-// tool is the one by which the review is handed in. It changes nothing but its own file, to the
-// same again.
-func (v *reviewer) tool() tool.Tool {
-	d := tool.Describe(submitName, "Hand in the review: once, when you are done. findings may be empty.\n\nline and end_line are numbers of the new side, and lines that the change shows; suggestion takes the place of them all.", submitSchema, true)
-	return tool.Of(d, func(_ context.Context, said verdictOf) (tool.Result, error) {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		if wrong := v.wrong(&said); len(wrong) > 0 {
-			return tool.Failf("The review is not taken. Mend this and call %s again, with all findings:\n- %s", submitName, strings.Join(wrong, "\n- ")), nil
-		}
-		v.mask(&said)
-		if err := v.r.noteWhole(reviewFile, said); err != nil {
-			return tool.Result{}, err
-		}
-		v.done = &said
-		return tool.Text("The review is taken."), nil
-	})
-}
-
-// mask masks what a review holds of secrets; a suggestion with one is none.
-func (v *reviewer) mask(said *verdictOf) {
-	said.Verdict = v.r.Store.Redact(said.Verdict)
-	for i := range said.Findings {
-		f := &said.Findings[i]
-		f.Title, f.Body = v.r.Store.Redact(f.Title), v.r.Store.Redact(f.Body)
-		if f.Suggestion != nil && v.r.Store.Redact(*f.Suggestion) != *f.Suggestion {
-			f.Suggestion = nil
-		}
-	}
-}
-
-// wrong says what keeps a review from being taken, for the model; it brings what is meant into
-// form.
-func (v *reviewer) wrong(said *verdictOf) (all []string) {
-	size := len(said.Verdict)
-	if token, masked := v.r.standIns(said.Verdict); masked {
-		all = append(all, fmt.Sprintf("The verdict holds %s, which stands for text that you were not shown.", token))
-	}
-	for i := range said.Findings {
-		f := &said.Findings[i]
-		if problem := v.misplaced(f); problem != "" {
-			all = append(all, fmt.Sprintf("findings[%d]: %s", i, problem))
-		}
-		size += len(f.Title) + len(f.Body)
-		if f.Suggestion != nil {
-			size += len(*f.Suggestion)
-			if token, masked := v.r.standIns(*f.Suggestion); masked {
-				all = append(all, fmt.Sprintf("findings[%d]: the suggestion holds %s, which stands for text that you were not shown. Leave the suggestion out.", i, token))
-			}
-		}
-	}
-	if size > mostReview {
-		all = append(all, fmt.Sprintf("It has %d bytes of text, of which %d are taken. Keep what matters most.", size, mostReview))
-	}
-	return all
-}
-
-// misplaced says why a finding stands nowhere in the change, "" where it does.
-func (v *reviewer) misplaced(f *finding) string {
-	if f.EndLine == 0 {
-		f.EndLine = f.Line
-	}
-	for _, prefix := range []string{"./", "a/", "b/"} {
-		if v.change.file(f.Path) == nil && v.change.file(strings.TrimPrefix(f.Path, prefix)) != nil {
-			f.Path = strings.TrimPrefix(f.Path, prefix)
-		}
-	}
-	at := v.change.file(f.Path)
-	switch {
-	case at == nil:
-		var names []string
-		for _, c := range v.change {
-			names = append(names, c.path)
-		}
-		return fmt.Sprintf("%q is no file of the change, which has: %s.", f.Path, someFiles(names))
-	case len(at.lines) == 0:
-		return fmt.Sprintf("%s shows no line of the new side: it is %s. Say it in the verdict, or on a line of another file.", f.Path, at.what())
-	case f.EndLine < f.Line || f.EndLine-f.Line >= mostLines:
-		return fmt.Sprintf("line %d to end_line %d: expected at most %d lines, the last one last.", f.Line, f.EndLine, mostLines)
-	}
-	for n := f.Line; n <= f.EndLine; n++ {
-		if _, shown := at.lines[int(n)]; !shown {
-			return fmt.Sprintf("line %d of %s is none that the change shows; those are %s.", n, f.Path, at.spans())
-		}
-	}
-	return ""
 }
 
 // mostReminded is how often a model that ends without a review is asked for one.
@@ -327,6 +233,24 @@ type reviewDirector struct {
 // Before implements turn.Director.
 func (reviewDirector) Before(context.Context) ([]contextstore.Message, error) { return nil, nil }
 
+// Read implements turn.Director: a review that an answer says as text is handed in by it.
+func (d reviewDirector) Read(r *llm.Reply) {
+	m := &r.Message
+	if len(m.ToolCalls) > 0 || r.FinishReason == llm.FinishLength {
+		return
+	}
+	for _, o := range contract.Objects(m.Content) {
+		var has map[string]json.RawMessage
+		fixed, whole, ok := loosejson.Repair(o)
+		if ok && whole && json.Unmarshal([]byte(fixed), &has) == nil && has["verdict"] != nil && has["findings"] != nil {
+			m.Content = strings.TrimSpace(strings.Replace(m.Content, o, "", 1))
+			m.ToolCalls = []llm.ToolCall{{ID: fmt.Sprintf("said_%d", d.r.ledger.LastSeq()), Name: submitName, Arguments: fixed}}
+			r.FinishReason = llm.FinishToolCalls
+			return
+		}
+	}
+}
+
 // Ends implements turn.Director.
 func (d reviewDirector) Ends(answer contextstore.Message) bool {
 	return d.v.done != nil || d.director.Ends(answer)
@@ -354,7 +278,19 @@ func (v *reviewer) handOver(ctx context.Context) error {
 		known[e.place+"."+e.title] = e.line > 0
 	}
 	p := forge.ReviewPost{Commit: r.out.Place.Base}
+	var aside []string // what stands on no line of the change
 	for _, f := range v.done.Findings {
+		text := fmt.Sprintf("**%s** %s", l.T("review."+f.Severity), progress.OneLine(f.Title))
+		if progress.OneLine(f.Body) != progress.OneLine(f.Title) {
+			text += "\n\n" + strings.TrimSpace(f.Body)
+		}
+		if v.misplaced(&f) != "" {
+			text = fmt.Sprintf("\n\n---\n\n`%s:%d`\n\n%s", strings.ReplaceAll(f.Path, "`", "'"), f.Line, text)
+			if !slices.Contains(aside, text) {
+				aside = append(aside, text)
+			}
+			continue
+		}
 		at := v.change.file(f.Path)
 		line := at.lines[int(f.EndLine)]
 		id := mark(f.Path, at.telling(int(f.Line), int(f.EndLine))) + "." + mark(f.Title)
@@ -362,7 +298,6 @@ func (v *reviewer) handOver(ctx context.Context) error {
 			continue
 		}
 		known[id] = true
-		text := fmt.Sprintf("**%s** %s\n\n%s", l.T("review."+f.Severity), progress.OneLine(f.Title), strings.TrimSpace(f.Body))
 		m := forge.Remark{Path: f.Path, OldPath: at.was, Line: int(f.EndLine), First: int(f.Line), Old: line.old, Body: text, Suggestion: f.Suggestion, Marker: r.ledger.UUID() + "." + id}
 		p.Remarks = append(p.Remarks, m)
 	}
@@ -372,7 +307,7 @@ func (v *reviewer) handOver(ctx context.Context) error {
 			stand++
 		}
 	}
-	p.Body = v.body(len(p.Remarks), stand)
+	p.Body = v.body(len(p.Remarks), stand) + strings.Join(aside, "")
 	return r.out.Review(ctx, p)
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"toritsugi/internal/progress"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/workspace"
 )
@@ -23,7 +22,7 @@ func (r *run) missing(ctx context.Context) (string, error) {
 	}
 	var b strings.Builder
 	if len(m.Submodules) > 0 {
-		fmt.Fprintf(&b, "\nSubmodules are not checked out here: %s. Their directories are empty, and nothing in them becomes part of your change.\n", someOf(m.Submodules))
+		fmt.Fprintf(&b, "\nSubmodules are not checked out here: %s. Their directories are empty, and nothing in them becomes part of your change.\n", someFiles(m.Submodules, maxNamed))
 	}
 	if m.LFS > 0 {
 		fmt.Fprintf(&b, "\n%d files are kept in Git LFS: here they are short pointer files, not their contents. Do not change them.\n", m.LFS)
@@ -67,6 +66,7 @@ func (r *run) snapshot(ctx context.Context, label string) (told string) {
 	}
 	if err == nil {
 		r.env.unrecorded = ""
+		r.out.Keeper.Keep(s)
 		r.log.Debug("Snapshot", "id", s.ID, "label", s.Label)
 		return ""
 	}
@@ -94,22 +94,12 @@ func (r *run) sinceLastStep(ctx context.Context) string {
 	if err != nil || len(all) == 0 {
 		return ""
 	}
-	changes, err := r.out.Workspace.Changes(ctx, all[len(all)-1].ID, "")
+	changes, err := r.out.Workspace.Changes(ctx, all[len(all)-1].ID)
 	if err != nil {
 		return ""
 	}
 	if len(changes) == 0 {
 		return " All files are as they were after your last finished call."
 	}
-	return " Not as they were after your last finished call: " + someOf(workspace.Paths(changes)) + "."
-}
-
-// someOf are the first maxNamed of some paths, and how many more there are.
-func someOf(paths []string) string {
-	shown, more := progress.First(paths, maxNamed)
-	text := strings.Join(shown, ", ")
-	if more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return " Not as they were after your last finished call: " + someFiles(workspace.Paths(changes), maxNamed) + "."
 }

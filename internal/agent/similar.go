@@ -2,15 +2,10 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/memory"
 )
 
@@ -56,15 +51,11 @@ func (r *run) similar(ctx context.Context, title, body string) (string, error) {
 
 // similarRuns is what can be recalled of the runs that this one was told of.
 func (r *run) similarRuns() []memory.Source {
-	raw, err := disk.Read(filepath.Join(r.ledger.Dir(), similarFile), disk.MaxWhole)
 	var noted []memory.SimilarRun
-	if err == nil {
-		err = json.Unmarshal(raw, &noted)
+	if err := readNoted(r.ledger.Dir(), similarFile, &noted); err != nil {
+		r.log.Warn("What similar runs left cannot be recalled", "error", err)
 	}
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			r.log.Warn("What similar runs left cannot be recalled: "+similarFile, "error", err)
-		}
+	if len(noted) == 0 {
 		return nil
 	}
 	return []memory.Source{memory.SimilarSource(noted, r.ledger.Metadata().TaskKey, r.Store.View, r.strictly)}

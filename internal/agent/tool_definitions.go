@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
 
-	"toritsugi/internal/disk"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/mcp"
@@ -28,25 +25,12 @@ type offered struct {
 	Tools []llm.Tool `json:"tools"`
 }
 
-// readOffered returns what the model was shown by an earlier owner; nil where
-// it was shown nothing yet.
-func (r *run) readOffered() ([]llm.Tool, error) { return Offered(r.ledger.Dir()) }
-
 // Offered returns the definitions of tools that the model is shown in the context
 // whose directory it is; nil where none are on record.
 func Offered(dir string) ([]llm.Tool, error) {
-	raw, err := disk.Read(filepath.Join(dir, offeredFile), disk.MaxWhole)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the offered tools: %w", err)
-	}
 	var o offered
-	if err := json.Unmarshal(raw, &o); err != nil {
-		return nil, fmt.Errorf("read the offered tools: %s: %w", offeredFile, err)
-	}
-	return o.Tools, nil
+	err := readNoted(dir, offeredFile, &o)
+	return o.Tools, err
 }
 
 // offer returns the definitions that the model is shown: those that it was shown
@@ -73,7 +57,7 @@ func (r *run) offer(before []llm.Tool, tools *tool.Registry) ([]llm.Tool, error)
 		return nil, fmt.Errorf("keep the offered tools: %w", err)
 	}
 	// As the next owner will read them, to the byte.
-	return r.readOffered()
+	return Offered(r.ledger.Dir())
 }
 
 // budget is how many tokens the definitions of the servers' tools may take in each

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"time"
 
 	"toritsugi/internal/approval"
 	"toritsugi/internal/checkrun"
@@ -64,11 +65,35 @@ func (r *run) finish(working, process context.Context, err error) error {
 		r.end.summary = r.owesSummary(process, ended)
 	}
 	r.settleDay(ctx)
+	r.keepWork(ctx)
 	if err = r.transition(ctx); err == nil {
 		r.showEnd(ctx)
 	}
 	r.report.Dir = r.ledger.Dir()
 	return err
+}
+
+// keepTime is how long the end of a run waits for its workspace to be stored.
+const keepTime = 30 * time.Second
+
+// keepWork has what is still needed of the workspace stored, for who goes on with it on another
+// machine: a later owner, or who delivers its commit. It ends the storing.
+func (r *run) keepWork(ctx context.Context) {
+	k := r.out.Keeper
+	defer k.Close()
+	if k == nil || r.report.Outcome.Status.Final() && r.report.Commit == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepTime)
+	defer cancel()
+	s, err := r.out.Workspace.Snapshot(ctx, "end")
+	if err == nil {
+		k.Keep(s)
+		err = k.Flush(ctx)
+	}
+	if err != nil {
+		r.log.Warn("The last changes in the workspace are not stored, only this machine has them: " + r.Store.Redact(err.Error()))
+	}
 }
 
 // stoppedMeanwhile ends a run for good that is being paused, where somebody stops it before
@@ -259,7 +284,7 @@ func (r *run) transition(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, r.ledger.Close())
 	}
-	if err := r.out.WaitForPermission(ctx, r.end.barred && o.Status == task.Paused); err != nil {
+	if err := r.out.WaitForPermission(ctx, r.ledger.UUID(), r.end.barred && o.Status == task.Paused); err != nil {
 		r.log.Warn(err.Error())
 	}
 	err = r.ledger.Transition(ctx, o, effects...)

@@ -93,6 +93,9 @@ func (r *run) commitWork(ctx context.Context, seq int64) (err error) {
 		if err := r.ledger.Committed(seq, r.report.Commit); err != nil {
 			return err
 		}
+		if r.out.Keeper != nil {
+			r.snapshot(ctx, "commit") // what was told of it is told by now
+		}
 	}
 	if r.verify.left, err = r.out.Workspace.LeftOut(); err != nil {
 		return err

@@ -17,6 +17,8 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/approval"
+	"toritsugi/internal/blobs"
+	"toritsugi/internal/bucket"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/search"
@@ -30,6 +32,7 @@ import (
 	"toritsugi/internal/models"
 	"toritsugi/internal/order"
 	"toritsugi/internal/progress"
+	"toritsugi/internal/queue"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
@@ -111,6 +114,7 @@ type system struct {
 	texts    *search.Keeper // of store
 	vectors  search.Vectors // see embedding; without a model before the store is opened
 	fs       *disk.FS
+	blobs    *blobs.Store                   // of store; nil where nothing of runs is kept elsewhere
 	spoken   i18n.Lang                      // with the person at a terminal; "" for the language of the settings
 	commands func() (*policy.Policy, error) // rules for what the model may run
 	models   *models.Models
@@ -128,6 +132,8 @@ type system struct {
 	wishes   string                                     // of the user, for the system prompt
 	jobs     *approval.Jobs                             // see approvals; nil before it was asked for
 	walls    func(sandbox.Spec) (sandbox.Runner, error) // see shell; nil before it was asked for
+	queue    *queue.Queue                               // that wakes who works on runs; nil with queue.driver: local
+	rounds   func() []queue.Round                       // the work that comes round there; nil where this process does none
 }
 
 // Run carries one issue or message to its end, or takes up an interrupted run.
@@ -421,6 +427,7 @@ func (s *system) settle() (err error) {
 		logger = telemetry.NewJSONLogger
 	}
 	s.log = logger(telemetry.Log(l.File, l.MaxMB, l.Keep, s.env.Log), level, s.redact.Strict().String)
+	ledgers.log.Store(s.log)
 	for _, w := range s.cfg.Warnings() {
 		s.log.Warn(w.Error())
 	}
@@ -459,14 +466,39 @@ func (s *system) open(ctx context.Context) (err error) {
 			return i18n.Lang(s.cfg.Language).Asked(string(do), by)
 		},
 		OnRepair: func(what string) { s.log.Warn("Repaired: " + what) },
-		Changed:  s.changed})
+		Changed:  s.changed, Offer: s.offer})
 	if err == nil {
+		if err = s.openQueue(ctx); err != nil {
+			return errors.Join(err, s.store.Close())
+		}
 		if s.folder != nil {
 			s.folder.Remember(s.store)
 		}
 		s.mirror()
+		if err = s.openBlobs(); err != nil {
+			err = errors.Join(err, s.store.Close())
+		}
 	}
 	return err
+}
+
+// openBlobs names the place that keeps what runs have outside of their contexts.
+func (s *system) openBlobs() error {
+	p, err := blobPlace(s.cfg, bucket.Options{FS: s.fs, HTTP: s.env.HTTP, Now: s.env.Now})
+	if p != nil {
+		s.blobs = &blobs.Store{Place: p, Contexts: s.store, Warn: func(text string) { s.log.Warn(text) }}
+	}
+	return err
+}
+
+// blobPlace is that place; nil where there is none. It is tried often, and by nobody who waits long.
+func blobPlace(cfg *config.Config, o bucket.Options) (bucket.Place, error) {
+	place, at := cfg.Blobs()
+	if place == "" {
+		return nil, nil
+	}
+	o.Place, o.S3, o.Azure, o.Tries, o.Pause = place, s3Login(at), azureLogin(at), 2, 200*time.Millisecond
+	return bucket.Open(o)
 }
 
 // Stats are the costs of a run, for benchmarks.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"toritsugi/internal/backup"
+	"toritsugi/internal/bucket"
+	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore/fsck"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
@@ -30,11 +32,21 @@ type BackupOptions struct {
 func (s *system) repository(place, identity string) (*backup.Repository, error) {
 	b := s.cfg.Backup
 	r, err := backup.Open(backup.Options{Place: cmp.Or(place, b.Dir), Recipients: b.Recipients, Identity: cmp.Or(identity, b.IdentityFile), FS: s.fs, HTTP: s.env.HTTP, Now: s.env.Now,
-		S3: backup.S3{Endpoint: b.S3.Endpoint, Region: b.S3.Region, AccessKey: b.S3.AccessKey, SecretKey: b.S3.SecretKey, Token: b.S3.SessionToken}})
+		S3: s3Login(b), Azure: azureLogin(b)})
 	if err != nil {
 		return nil, err
 	}
 	return r, r.Know(s.house())
+}
+
+// s3Login is how the settings have a server of buckets reached.
+func s3Login(b config.Backup) bucket.S3 {
+	return bucket.S3{Endpoint: b.S3.Endpoint, Region: b.S3.Region, AccessKey: b.S3.AccessKey, SecretKey: b.S3.SecretKey, Token: b.S3.SessionToken}
+}
+
+// azureLogin is how they have an account of Azure reached.
+func azureLogin(b config.Backup) bucket.Azure {
+	return bucket.Azure{Endpoint: b.Azure.Endpoint, Account: b.Azure.Account, Key: b.Azure.Key}
 }
 
 // house is the base directory.
@@ -284,7 +296,7 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 	if err := onlyFiles("tori restore", base); err != nil {
 		return done, "", "", err
 	}
-	if _, err := os.Stat(base); err == nil && !who.Admin {
+	if !who.Admin {
 		return done, "", "", &ConfigError{i18n.E("check.not_admin", base, who.User)}
 	}
 	r, err := s.repository(o.Place, o.Identity)

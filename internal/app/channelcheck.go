@@ -81,7 +81,7 @@ func (s *system) checker(kind channel.Kind, dir string) (channel.Checker, error)
 	c, mask, nobody := s.cfg.Channels, s.redact.Strict().String, func(string) bool { return false }
 	switch kind {
 	case channel.HTTP:
-		return webhook.New(webhook.Options{Secret: c.HTTP.Secret, URL: c.HTTP.URL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody, AtOnce: nobody, Mask: mask, Lang: s.env.Lang, Now: s.env.Now, Log: s.log})
+		return webhook.New(webhook.Options{Secret: c.HTTP.Secret, URL: c.HTTP.URL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody, AtOnce: nobody, Mask: mask, Now: s.env.Now, Log: s.log})
 	case channel.LINE:
 		return line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, HTTP: s.env.HTTP, Inbox: noInbox{}, Allowed: nobody,
 			MediaDir: filepath.Join(dir, "line"), Mask: mask, Lang: s.env.Lang, Now: s.env.Now, Log: s.log})

@@ -61,7 +61,7 @@ func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, 
 	atOnce := func(text string) bool { return channel.AtOnce(commands, text) }
 	switch kind {
 	case channel.HTTP:
-		w, err := webhook.New(webhook.Options{Secret: c.HTTP.Secret, URL: c.HTTP.URL, HTTP: d.env.HTTP, Inbox: in, Allowed: allowed, AtOnce: atOnce, Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
+		w, err := webhook.New(webhook.Options{Secret: c.HTTP.Secret, URL: c.HTTP.URL, HTTP: d.env.HTTP, Inbox: in, Allowed: allowed, AtOnce: atOnce, Mask: mask, Now: d.env.Now, Log: d.log})
 		if err != nil {
 			return member{}, err
 		}
@@ -185,7 +185,9 @@ func (d *daemon) openChannels(ctx context.Context, open opener) (err error) {
 	if d.callers, err = d.webhooks(); err != nil || len(kinds(d.cfg)) == 0 && len(d.callers) == 0 {
 		return err
 	}
-	if d.inbox, err = inbox.Open(ctx, d.store, d.log, d.env.Now); err != nil {
+	if d.aside.Load() {
+		d.inbox = inbox.Beside(d.store, d.log, d.env.Now)
+	} else if d.inbox, err = inbox.Open(ctx, d.store, d.log, d.env.Now); err != nil {
 		return err
 	}
 	if len(kinds(d.cfg)) == 0 {
@@ -200,10 +202,17 @@ func (d *daemon) openChannels(ctx context.Context, open opener) (err error) {
 		d.inbox.Close()
 		return err
 	}
+	if !d.aside.Load() {
+		d.join()
+	}
+	return nil
+}
+
+// join has what is said to conversations go out by the members.
+func (d *daemon) join() {
 	for _, m := range d.members {
 		d.talks.engine.Add(m.Receiver)
 	}
-	return nil
 }
 
 // speak works on what people say in channels until ctx ends. What was said in them by other

@@ -107,7 +107,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 func (t *talks) alone() (run func(context.Context)) {
 	sources := map[string]bool{string(channel.Terminal): true} // others' channels are not here
 	t.following = map[string]*followed{}
-	pool, deliverer, monitor := t.engines(sources, nil, &dispatch.Stats{}, t.work)
+	pool, deliverer, monitor := t.engines(sources, nil, nil, &dispatch.Stats{}, t.work)
 	return func(ctx context.Context) {
 		var all sync.WaitGroup
 		all.Go(func() { monitor.Run(ctx) })
@@ -121,8 +121,8 @@ func (t *talks) alone() (run func(context.Context)) {
 }
 
 // engines makes what works on runs of sources, delivers what they owe, and looks after them.
-// watches are the forges that some are of.
-func (t *talks) engines(sources map[string]bool, watches map[string]*dispatch.Watch, stats *dispatch.Stats,
+// watches are the forges that some are of; queue wakes it, nil where it looks for work itself.
+func (t *talks) engines(sources map[string]bool, queue dispatch.Queue, watches map[string]*dispatch.Watch, stats *dispatch.Stats,
 	work func(context.Context, *contextstore.Context) (agent.Report, error),
 ) (*dispatch.Pool, *dispatch.Deliverer, *dispatch.Monitor) {
 	s, cfg, box := t.system, t.cfg, t.outbox()
@@ -132,7 +132,7 @@ func (t *talks) engines(sources map[string]bool, watches map[string]*dispatch.Wa
 	}
 	box.Stats = stats
 	deliverer := dispatch.NewDeliverer(&dispatch.Deliverer{Outbox: box, Store: s.store, Sources: sources, Watches: watches, Log: s.log, Now: s.env.Now})
-	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: stats,
+	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Queue: queue, Sources: sources, Log: s.log, Now: s.env.Now, Stats: stats,
 		Limits: limits, Work: tracing(work), Claim: s.claim, Ended: func(task.Key, agent.Report, error) { deliverer.Wake() }})
 	t.wake, t.works = func() { pool.Wake(); deliverer.Wake() }, pool.Works
 	return pool, deliverer, &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.wake, Stats: stats,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"toritsugi/internal/blobs"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -23,6 +24,19 @@ func (s *system) retention() contextstore.Retention {
 	}
 	r.Near = func(n int64) {
 		s.log.Warn("Ended runs take almost all that context_storage.retention.max_gb leaves them: the oldest go, kept ones stay", "bytes", n, "max_bytes", r.MaxBytes)
+	}
+	if s.blobs != nil {
+		var away error // the others wait for the next time
+		r.MoveOut = func(ctx context.Context, dir string) error {
+			if away != nil {
+				return nil
+			}
+			err := s.blobs.MoveOut(ctx, dir)
+			if blobs.Passing(err) {
+				away = err
+			}
+			return err
+		}
 	}
 	return r
 }

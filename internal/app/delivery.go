@@ -43,7 +43,7 @@ func (s *system) deliveryIn(shell func(sandbox.Spec) (sandbox.Runner, error)) *d
 	return &delivery.Service{Store: s.store, Hosts: s.hosts, ByHand: s.byHand, Rules: s.brokerRules(), Secrets: s.secrets,
 		Box:    workspace.Box{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB, MaxFileMB: w.MaxFileMB},
 		Author: delivery.Author{Name: w.AuthorName, Email: w.AuthorEmail}, BranchPattern: w.BranchPattern,
-		Lang: i18n.Lang(s.cfg.Language), Now: s.env.Now, Log: s.log, Approvals: s.approvals}
+		Lang: i18n.Lang(s.cfg.Language), Now: s.env.Now, Log: s.log, Approvals: s.approvals, Blobs: s.blobs}
 }
 
 // changed is what comes of a change that somebody made of a run that no process works

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
 )
@@ -64,7 +65,7 @@ func Health(ctx context.Context, env Env, dir, configFile string) (h ops.Health,
 func (s *system) lookAround(ctx context.Context, told map[alertID]contextstore.Alert) (*ops.House, []alert, error) {
 	base := s.opt.BaseDir
 	h := &ops.House{BaseDir: base, Serve: contextstore.IsAlone(base, "serve"), Free: math.MaxUint64, Night: []ops.Night{}}
-	if free, err := contextstore.FreeSpace(base); err == nil {
+	if free, err := disk.Free(base); err == nil {
 		h.Free = free
 	}
 	sums, err := measure(ctx, base, s.cfg.Monitor.Alerts, s.env.Now())

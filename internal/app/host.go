@@ -22,6 +22,7 @@ import (
 	"toritsugi/internal/forge/gitea"
 	"toritsugi/internal/forge/github"
 	"toritsugi/internal/forge/gitlab"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
 	"toritsugi/internal/task"
@@ -113,14 +114,15 @@ func (s *system) openForge(f config.Forge) error {
 		}
 		token, fresh = string(b), s.fresh(f.TokenFile, b)
 	}
+	login := rest.Login{URL: f.URL, Token: token, Fresh: fresh, HTTP: client, Now: s.env.Now, Log: s.log}
 	var made forge.Forge
 	switch f.Source {
 	case "github":
-		made, err = s.openGitHub(client, token, fresh)
+		made, err = s.openGitHub(login)
 	case "gitlab":
-		made, err = gitlab.New(gitlab.Options{URL: f.URL, Token: token, Fresh: fresh, HTTP: client, Now: s.env.Now, Log: s.log})
+		made, err = gitlab.New(login)
 	case "gitea":
-		made, err = gitea.New(gitea.Options{URL: f.URL, Token: token, Fresh: fresh, HTTP: client, Now: s.env.Now, Log: s.log})
+		made, err = gitea.New(login)
 	}
 	if err != nil {
 		return err
@@ -133,9 +135,9 @@ func (s *system) openForge(f config.Forge) error {
 	return nil
 }
 
-func (s *system) openGitHub(client *http.Client, token string, fresh func() []byte) (forge.Forge, error) {
+func (s *system) openGitHub(login rest.Login) (forge.Forge, error) {
 	g := s.cfg.GitHub
-	o := github.Options{URL: g.URL, Token: token, Fresh: fresh, HTTP: client, Now: s.env.Now, Log: s.log, WriteSpacing: time.Duration(g.WriteSpacingMS) * time.Millisecond}
+	o := github.Options{Login: login, WriteSpacing: time.Duration(g.WriteSpacingMS) * time.Millisecond}
 	if o.WriteSpacing == 0 {
 		o.WriteSpacing = -1 // none
 	}

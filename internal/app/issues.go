@@ -26,6 +26,7 @@ type desk struct {
 	asking channel.Turns // by person: a slow forge holds up nobody else
 
 	deskMu sync.Mutex
+	unread channel.Throttle                // for complaints that it cannot be read who follows runs
 	own    channel.Recent[*dispatch.Watch] // of the forges whose issues may be asked for, by forge and person; whoever has the person's turn uses it
 	told   map[string]*toldSession
 }

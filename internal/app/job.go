@@ -22,18 +22,19 @@ import (
 // readJob finds the run to be resumed, or to be begun anew, and fills in what its
 // command line said, where this one does not say otherwise.
 func (s *system) readJob() error {
+	var err error
 	base := s.opt.BaseDir
-	var cfg *config.Config
-	if base == "" {
-		var err error
+	if base != "" {
+		err = OpenNamed(base, s.opt.Config, s.env.Getenv)
+	} else {
+		var cfg *config.Config
 		if cfg, err = s.env.config(s.opt.Config, ""); err == nil {
-			base, err = cfg.Base("", func(left *i18n.Error) { s.env.Notice(left.Key, left.Args...) })
-		}
-		if err != nil {
-			return &ConfigError{err}
+			if base, err = cfg.Base("", func(left *i18n.Error) { s.env.Notice(left.Key, left.Args...) }); err == nil {
+				err = OpenLedger(context.Background(), base, cfg, false)
+			}
 		}
 	}
-	if err := OpenLedger(context.Background(), base, cfg, false); err != nil {
+	if err != nil {
 		return &ConfigError{err}
 	}
 	who, err := LocalViewer(base, s.opt.Config, s.env.Getenv)

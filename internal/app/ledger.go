@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -8,7 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
+	"toritsugi/internal/blobs"
+	"toritsugi/internal/bucket"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/database"
@@ -22,6 +27,7 @@ import (
 var ledgers struct {
 	sync.Mutex
 	open map[string]opened
+	log  atomic.Pointer[slog.Logger] // that of the verb, once it has one
 }
 
 type opened struct {
@@ -30,8 +36,8 @@ type opened struct {
 }
 
 // OpenLedger has the contexts of a base directory kept by whom cfg says
-// (context_storage.backend); without cfg by whom the directory itself tells. With create,
-// what is missing for that is made.
+// (context_storage.backend); where that or cfg is left out, by whom the directory itself tells. With
+// create, what is missing for that is made.
 func OpenLedger(ctx context.Context, base string, cfg *config.Config, create bool) error {
 	base, err := filepath.Abs(base)
 	if err != nil {
@@ -41,7 +47,7 @@ func OpenLedger(ctx context.Context, base string, cfg *config.Config, create boo
 	_, missing := os.Stat(file)
 	backend := "jsonl"
 	switch {
-	case cfg != nil:
+	case cfg != nil && cfg.ContextStorage.Backend != "":
 		backend = cfg.ContextStorage.Backend
 	case missing == nil:
 		backend = "sqlite"
@@ -64,8 +70,20 @@ func OpenLedger(ctx context.Context, base string, cfg *config.Config, create boo
 		return i18n.E("contextstore.base_dir", base, err)
 	}
 	o := tables.Options{Base: base, Waiting: waiting}
+	if cfg != nil {
+		if cfg.ContextStorage.Blobs != "" {
+			o.Object = func(ctx context.Context, name string, most int64) ([]byte, error) {
+				objects, err := blobPlace(cfg, bucket.Options{}) // only who needs one needs the login
+				if err != nil {
+					return nil, err
+				}
+				return blobs.Get(ctx, objects, name, most)
+			}
+		}
+		o.Lease = time.Duration(max(cfg.ContextStorage.StaleSeconds, shortestLease)) * time.Second
+	}
 	if backend == "postgres" {
-		return openServer(ctx, o, cfg)
+		return openServer(ctx, o, cfg, create)
 	}
 	db, err := tables.OpenSQLite(ctx, o, cfg != nil && cfg.ContextStorage.Durability == "os")
 	if err != nil {
@@ -75,8 +93,21 @@ func OpenLedger(ctx context.Context, base string, cfg *config.Config, create boo
 	return nil
 }
 
-// openServer opens the tables of the server of the settings.
-func openServer(ctx context.Context, o tables.Options, cfg *config.Config) error {
+// OpenNamed is OpenLedger of a base directory that somebody names: unless the settings, where they can
+// be read, say a server, the directory itself tells who keeps its contexts.
+func OpenNamed(base, configFile string, getenv func(string) string) error {
+	cfg, err := LoadConfig(configFile, getenv)
+	switch {
+	case err != nil:
+		cfg = nil
+	case cfg.ContextStorage.Backend != "postgres":
+		cfg.ContextStorage.Backend = ""
+	}
+	return OpenLedger(context.Background(), base, cfg, false)
+}
+
+// openServer opens the tables of the server of the settings, if they are there or with create.
+func openServer(ctx context.Context, o tables.Options, cfg *config.Config, create bool) error {
 	p := cfg.ContextStorage.Postgres
 	if p.URL == "" {
 		return i18n.E("ledger.no_url")
@@ -88,30 +119,48 @@ func openServer(ctx context.Context, o tables.Options, cfg *config.Config) error
 			return err
 		}
 	}
-	server, err := database.Dial(ctx, database.ServerOptions{URL: p.URL, Password: strings.TrimSpace(string(password))})
+	server, err := database.Dial(ctx, database.ServerOptions{URL: p.URL, Password: strings.TrimSpace(string(password)), Existing: !create})
 	if err != nil {
-		return err
+		return absent(err)
 	}
-	db, err := tables.OpenPostgres(ctx, o, server)
+	if !create {
+		err = tables.On(ctx, server)
+	}
+	var db *tables.DB
+	if err == nil {
+		db, err = tables.OpenPostgres(ctx, o, server)
+	}
 	if err != nil {
 		server.Close()
-		return err
+		return absent(err)
 	}
 	release := server.Serve(o.Base)
 	keep(o.Base, db, func() { release(); server.Close() })
 	return nil
 }
 
+// absent is an error but that nothing is there yet.
+func absent(err error) error {
+	if errors.Is(err, database.ErrLacks) {
+		return nil
+	}
+	return err
+}
+
+// shortestLease is how long, in seconds, an owner keeps its run at least that is not heard of.
+const shortestLease = 5
+
 // mostPassword is the longest file of a password, in bytes.
 const mostPassword = 4 << 10
 
 // waiting tells that the database of the contexts cannot be reached, and that it can again.
 func waiting(err error) {
+	log := cmp.Or(ledgers.log.Load(), slog.Default())
 	if err != nil {
-		slog.Warn("The database of the contexts cannot be reached; what waits for it goes on when it is back: " + err.Error())
+		log.Warn("The database of the contexts cannot be reached; what waits for it goes on when it is back: " + err.Error())
 		return
 	}
-	slog.Info("The database of the contexts is back")
+	log.Info("The database of the contexts is back")
 }
 
 // keep mounts a database that is open.

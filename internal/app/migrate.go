@@ -19,6 +19,8 @@ import (
 type MigrateOptions struct {
 	From, To string
 	DryRun   bool
+	Config   *config.Config      // says in which bucket the files of a database lie (context_storage.blobs)
+	Redact   func(string) string // see migrate.Options
 }
 
 // Migrate copies all contexts and conversations, and the rows of house.db, from one place to another,
@@ -28,17 +30,17 @@ func Migrate(ctx context.Context, o MigrateOptions, progress func(migrate.Report
 	if o.From == o.To {
 		return r, &ConfigError{i18n.E("migrate.same")}
 	}
-	from, leave, err := placeOf(ctx, o.From, true, false)
+	from, leave, err := placeOf(ctx, o.From, o.Config, true, false)
 	if err != nil {
 		return r, &ConfigError{err}
 	}
 	defer leave()
-	to, leave, err := placeOf(ctx, o.To, false, !o.DryRun)
+	to, leave, err := placeOf(ctx, o.To, o.Config, false, !o.DryRun)
 	if err != nil {
 		return r, &ConfigError{err}
 	}
 	defer leave()
-	r, err = migrate.Run(ctx, migrate.Options{From: from, To: to, DryRun: o.DryRun, FS: &disk.FS{}, Progress: progress})
+	r, err = migrate.Run(ctx, migrate.Options{From: from, To: to, DryRun: o.DryRun, FS: &disk.FS{}, Progress: progress, Redact: o.Redact})
 	if err == nil && !o.DryRun {
 		_, err = fsck.Reindex(ctx, to, nil)
 	}
@@ -48,9 +50,9 @@ func Migrate(ctx context.Context, o MigrateOptions, progress func(migrate.Report
 // placeOf opens a place of contexts, which is made with create, and returns its base directory: for a
 // server an empty one that is removed when leave is called. What is missing and not made is an error
 // of a source alone.
-func placeOf(ctx context.Context, at string, source, create bool) (base string, leave func(), err error) {
+func placeOf(ctx context.Context, at string, of *config.Config, source, create bool) (base string, leave func(), err error) {
 	kind, rest, _ := strings.Cut(at, ":")
-	cfg, leave := &config.Config{ContextStorage: config.ContextStorage{Backend: kind}}, func() {}
+	cfg, leave := &config.Config{ContextStorage: config.ContextStorage{Backend: kind, Blobs: of.ContextStorage.Blobs}, Backup: of.Backup}, func() {}
 	switch {
 	case kind == "jsonl" && rest != "":
 		base = rest

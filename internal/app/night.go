@@ -73,11 +73,11 @@ var errLater = errors.New("not now")
 // do does of the steps what is due, or all of them, and tells of each. One that fails keeps the
 // others from nothing. ErrBusy: another process is at it.
 func (n *night) do(ctx context.Context, steps []step, all bool, each func(NightStep)) error {
-	release, err := n.store.Alone("maintenance")
+	alone, err := n.store.Alone("maintenance")
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer alone.Release()
 	var failed error
 	for _, s := range steps {
 		due, err := n.due(ctx, s.name)
@@ -124,14 +124,21 @@ func (n *night) one(ctx context.Context, s step) (*NightStep, error) {
 	return r, errors.Join(n.store.SetMark(ctx, nightFailedScope, s.name, why), n.store.SetMark(ctx, maintenanceScope, s.name, began.In(time.Local).Format(time.RFC3339)))
 }
 
-// retain does with ended runs what context_storage.retention says, and forgets those that are gone.
+// retain does with ended runs what context_storage.retention says, and forgets those that are gone,
+// with the blobs that nothing refers to.
 func (n *night) retain(ctx context.Context) ([]any, error) {
 	did, freed := map[contextstore.RetentionStep]int{}, int64(0)
 	err := n.store.Retain(ctx, n.retention(), false, func(r contextstore.Retained) { did[r.Step]++; freed += r.Freed })
-	if err == nil {
-		err = n.store.Forget(ctx, n.retention())
+	if errors.Is(err, contextstore.ErrBusy) || ctx.Err() != nil {
+		return nil, err
 	}
-	return []any{"compressed", did[contextstore.StepGzip], "slimmed", did[contextstore.StepSlim], "removed", did[contextstore.StepDelete] + did[contextstore.StepRoom], "freed_bytes", freed}, err
+	err = errors.Join(err, n.store.Forget(ctx, n.retention())) // one run that cannot be dealt with keeps nothing else from going
+	all := []any{"compressed", did[contextstore.StepGzip], "slimmed", did[contextstore.StepSlim], "removed", did[contextstore.StepDelete] + did[contextstore.StepRoom], "freed_bytes", freed}
+	if n.blobs != nil {
+		swept, serr := n.blobs.Sweep(ctx)
+		all, err = append(all, "blobs", swept), errors.Join(err, serr)
+	}
+	return all, err
 }
 
 // workspaces removes the workspaces, mirrors and setups that the settings no longer keep.
@@ -219,13 +226,15 @@ func (n *night) report(ctx context.Context) ([]any, error) {
 // nightly does what is due, until ctx ends.
 func (d *daemon) nightly(ctx context.Context) {
 	n := d.night()
-	look := func(ctx context.Context) {
-		if err := n.do(ctx, n.steps(), false, func(NightStep) {}); err != nil && ctx.Err() == nil && !errors.Is(err, contextstore.ErrBusy) {
-			d.log.Error("What was done at night is not noted: " + err.Error())
-		}
+	d.tonight(ctx, n)
+	every(ctx, digestEvery, func(ctx context.Context) { d.tonight(ctx, n) })
+}
+
+// tonight does what is due.
+func (d *daemon) tonight(ctx context.Context, n *night) {
+	if err := n.do(ctx, n.steps(), false, func(NightStep) {}); err != nil && ctx.Err() == nil && !errors.Is(err, contextstore.ErrBusy) {
+		d.log.Error("What was done at night is not noted: " + err.Error())
 	}
-	look(ctx)
-	every(ctx, digestEvery, look)
 }
 
 // night is the nightly work of a daemon.

@@ -98,12 +98,12 @@ func TestStepsOfTheNight(t *testing.T) {
 	night("vacuum")
 	night("")
 	now = now.AddDate(0, 0, 3)
-	release, err := d.store.Alone("maintenance")
+	alone, err := d.store.Alone("maintenance")
 	h.must(err)
 	if err := d.night().do(ctx, steps, false, func(NightStep) {}); !errors.Is(err, contextstore.ErrBusy) {
 		t.Error(err)
 	}
-	release()
+	alone.Release()
 	fails = nil
 	night("backup retention workspaces locks index vacuum report")
 	failed("")

@@ -149,7 +149,7 @@ func (s premises) owners() (all []alert, err error) {
 		if age := s.now.Sub(o.AcquiredAt.Time); most > 0 && !o.AcquiredAt.IsZero() && age > most {
 			all = append(all, alert{Name: "long_running", About: run, Why: i18n.E("alert.long_running", run, age.Round(time.Minute).String(), run, run)})
 		}
-		if age := s.now.Sub(o.HeartbeatAt.Time); !o.HeartbeatAt.IsZero() && age > stale {
+		if age := o.Silent(s.now); age > stale {
 			all = append(all, alert{Name: "stale_owner", About: run, Why: i18n.E("alert.stale_owner", o.ProcessID, o.Hostname, run, age.Round(time.Second).String(), o.ProcessID)})
 		}
 		return nil

@@ -85,9 +85,9 @@ func newAlertHouse(t *testing.T) *alertHouse {
 		m.ready, m.shared = func() error { return h.down }, func() error { return h.shared }
 	})
 	h.d.store.StatFS = func(string) (contextstore.FileSystem, error) { return contextstore.FileSystem{Free: h.free}, nil }
-	release, err := h.d.store.Alone("serve")
+	alone, err := h.d.store.Alone("serve")
 	h.must(err)
-	t.Cleanup(release)
+	t.Cleanup(alone.Release)
 	return h
 }
 
@@ -107,7 +107,7 @@ func (h *alertHouse) look() {
 func (h *alertHouse) poll() {
 	n := func() (n int64) {
 		for _, p := range h.d.Counts().Polls {
-			n += p
+			n += p.All
 		}
 		return n
 	}

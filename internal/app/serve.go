@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/channel"
 	"toritsugi/internal/channel/inbox"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/dialogue"
 	"toritsugi/internal/disk"
@@ -39,6 +40,10 @@ type ServeOptions struct {
 	LocalOnly        bool
 	AllowUnsandboxed bool
 	Quiet            bool
+	// Worker works on what others took up, and is at no door (tori worker).
+	Worker bool
+	// Listen is the address of a worker's pages, "" for none.
+	Listen string
 	// Once looks at the forges once, works until nothing is left to do, and returns.
 	Once bool
 	// Event is a file with an event of a CI job: only the item that it is about is looked at, with Once.
@@ -82,6 +87,9 @@ type daemon struct {
 	alarms     *alarms
 	sums       atomic.Pointer[figures] // of all runs, nil before they were measured
 	down       atomic.Pointer[[]alert] // models that could not be called when they were last asked for
+	worker     bool
+	listenAt   string
+	aside      atomic.Bool // another process is at the doors
 }
 
 // Serve takes work from the forges and channels that are set up until ctx ends. started
@@ -93,19 +101,25 @@ func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeSta
 // serve is Serve with the members that open makes.
 func serve(ctx context.Context, env Env, opt ServeOptions, open opener, started func(ServeStarted)) error {
 	d := newDaemon(env, opt)
-	if err := d.prepareDaemon(ctx); err != nil {
+	if err := d.prepareDaemon(ctx); errors.Is(err, database.ErrUnreachable) {
+		return err // to be started again may help
+	} else if err != nil {
 		return &ConfigError{err}
 	}
 	defer func() { _ = d.models.Close() }()
 	defer func() { _ = d.store.Close() }()
 	defer d.endTalks()
-	release, err := d.store.Alone("serve")
-	if err != nil {
-		return &ConfigError{err}
+	if d.queue == nil || opt.Once {
+		alone, err := d.store.Alone("serve")
+		if err != nil {
+			return &ConfigError{err}
+		}
+		defer alone.Release()
+	} else {
+		d.aside.Store(true)
 	}
-	defer release()
 	d.fillTexts()
-	if d.event == "" {
+	if d.event == "" && !d.worker {
 		if err := d.openChannels(ctx, open); err != nil {
 			return &ConfigError{err}
 		}
@@ -137,7 +151,9 @@ func serve(ctx context.Context, env Env, opt ServeOptions, open opener, started 
 func newDaemon(env Env, opt ServeOptions) *daemon {
 	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
 		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
-	return &daemon{system: s, event: opt.Event, ended: opt.Ended, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{}, stats: &dispatch.Stats{}}
+	d := &daemon{system: s, event: opt.Event, ended: opt.Ended, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{Now: env.Now}, stats: &dispatch.Stats{}, worker: opt.Worker, listenAt: opt.Listen}
+	s.rounds = d.rounds
+	return d
 }
 
 // prepareDaemon makes everything that the daemon is made of, or says which
@@ -150,6 +166,9 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 	s.log.Info(s.cfg.InForce().Error())
 	if !s.cfg.ContextStorage.Enabled {
 		return i18n.E("app.serve_storage")
+	}
+	if d.worker && s.cfg.Queue.Driver == "local" {
+		return i18n.E("app.worker_alone")
 	}
 	if err := d.openWatches(ctx); err != nil {
 		return err
@@ -252,7 +271,14 @@ func (d *daemon) assemble() {
 		watches[watch.Host.Source()] = watch
 		watch.StayPaused = s.delivery().StayPaused
 	}
-	d.pool, d.deliverer, d.monitor = d.talks.engines(d.sources, watches, d.stats, d.work)
+	var woken dispatch.Queue
+	if d.queue != nil {
+		woken, d.mailbox.House, d.mailbox.Log = d.queue, s.store, s.log
+	}
+	d.pool, d.deliverer, d.monitor = d.talks.engines(d.sources, woken, watches, d.stats, d.work)
+	if d.queue != nil {
+		d.deliverer.Here = func(uuid string) bool { return !d.aside.Load() || disk.Exists(s.store.WorkspaceDir(uuid)) }
+	}
 	d.monitor.Permitted = s.delivery().Permitted
 	d.monitor.Overdue = func(ctx context.Context, v contextstore.View) (bool, error) {
 		return dialogue.AnswerOverdue(ctx, s.store, s.env.Now(), v)
@@ -269,7 +295,7 @@ func (d *daemon) assemble() {
 	}
 	d.monitor.GaveUp = d.talks.gaveUp
 	d.alarms = &alarms{store: s.store, now: s.env.Now, wrong: d.wrong, ways: append([]teller{{name: "chat", once: true, tell: d.notify}}, s.outside()...), lang: d.talks.lang, mask: s.redact.Strict().String, log: s.log}
-	d.intake = &dispatch.Intake{Store: s.store, Approvals: d.talks.approvals, Watches: d.watches, Mailbox: d.mailbox, Lang: i18n.Lang(cfg.Language), Log: s.log, Now: s.env.Now, Wake: d.talks.wake, Stats: d.stats,
+	d.intake = &dispatch.Intake{Store: s.store, Approvals: d.talks.approvals, Watches: d.watches, Mailbox: d.mailbox, Lang: i18n.Lang(cfg.Language), Log: s.log, Now: s.env.Now, Wake: d.talks.wake, Stats: d.stats, Called: d.queue != nil,
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 }
 
@@ -377,19 +403,26 @@ func (d *daemon) once(ctx context.Context) error {
 	if err := d.monitor.Look(ctx); err != nil {
 		return err
 	}
-	look := d.intake.PollAll
+	var all error
 	if d.event != "" {
-		look = func(ctx context.Context) error { return d.intake.Look(ctx, d.watches[0]) }
+		all = d.intake.Look(ctx, d.watches[0])
+	} else {
+		all = d.intake.PollAll(ctx, true)
 	}
-	all := look(ctx)
 	working, stop := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() { d.pool.Run(working) })
-	heard := d.env.Now()
+	heard, offered := d.env.Now(), time.Time{}
 	for idle := 0; idle < 2 && ctx.Err() == nil; {
 		d.deliverer.Sweep(ctx)
+		if d.queue != nil && d.env.Now().Sub(offered) >= missedEvery { // nobody may be at the doors
+			all = errors.Join(all, d.pool.OfferMissed(ctx))
+			offered = d.env.Now()
+		}
 		if d.pool.Busy() > 0 && d.env.Now().Sub(heard) >= d.intake.CommentsEvery {
-			d.intake.Listen(ctx)
+			if err := d.intake.PollAll(ctx, false); err != nil {
+				d.log.Warn("Cannot hear what is said: " + err.Error())
+			}
 			heard = d.env.Now()
 		}
 		waiting := false
@@ -462,7 +495,13 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	if err := d.signalled(ctx); err != nil { // before anything is begun
 		d.log.Error("pause_resume.signal_file: " + err.Error())
 	}
-	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.talks.threads, d.measuring, d.alarms.run, d.digests, d.nightly, d.store.FillIndex} {
+	both := []func(context.Context){d.deliverer.Run, d.pauses, d.cleaning}
+	if d.queue == nil {
+		both = append(append(both, d.monitor.Run, d.nightly), d.atDoors()...)
+	} else {
+		both = append(both, d.room)
+	}
+	for _, run := range both {
 		engines.Go(func() { run(ctx) })
 	}
 	var failed error
@@ -476,11 +515,38 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	}
 	var pool sync.WaitGroup
 	pool.Go(func() { d.pool.Run(ctx) })
-	pool.Go(func() { d.speak(ctx) })
+	switch {
+	case d.queue == nil:
+		pool.Go(func() { d.speak(ctx) })
+	case !d.worker:
+		pool.Go(func() {
+			if err := d.lead(ctx); err != nil {
+				failed = err
+				stop()
+			}
+		})
+	}
 	<-ctx.Done()
 	d.pooled(pool.Wait)
 	engines.Wait()
 	return failed
+}
+
+// atDoors is what is done by the one process that is at the doors.
+func (d *daemon) atDoors() []func(context.Context) {
+	return []func(context.Context){d.intake.Run, d.owed, d.talks.threads, d.measuring, d.alarms.run, d.digests, d.store.FillIndex}
+}
+
+// room looks at the disk of a process that is at no door until ctx ends; who is at them does so as it
+// looks after the runs.
+func (d *daemon) room(ctx context.Context) {
+	look := func(context.Context) {
+		if d.aside.Load() {
+			d.monitor.Room()
+		}
+	}
+	look(ctx)
+	every(ctx, d.monitor.Every, look)
 }
 
 // cleanEvery is how often a daemon removes what the settings no longer keep.
@@ -506,13 +572,17 @@ func every(ctx context.Context, interval time.Duration, f func(context.Context))
 }
 
 func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
-	if d.cfg.Serve.Listen == "" {
+	at := d.cfg.Serve.Listen
+	if d.worker {
+		at = d.listenAt
+	}
+	if at == "" {
 		return nil, nil
 	}
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", d.cfg.Serve.Listen)
+	l, err := lc.Listen(ctx, "tcp", at)
 	if err != nil {
-		return nil, i18n.E("app.listen", d.cfg.Serve.Listen, err)
+		return nil, i18n.E("app.listen", at, err)
 	}
 	return l, nil
 }

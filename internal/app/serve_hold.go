@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toritsugi/internal/agent"
+	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -24,8 +25,9 @@ const signalScope, signalName = "house", "paused_by_signal_file"
 // pauses pauses everything while the signal file is there, and lets what it
 // paused go on when it is gone (ancestor pause_resume).
 func (d *daemon) pauses(ctx context.Context) {
+	var said channel.Throttle
 	every(ctx, pauseLook, func(ctx context.Context) {
-		if err := d.signalled(ctx); err != nil && ctx.Err() == nil {
+		if err := d.signalled(ctx); err != nil && ctx.Err() == nil && said.Due(d.env.Now(), time.Minute) {
 			d.log.Error("pause_resume.signal_file: " + err.Error())
 		}
 	})
@@ -49,9 +51,13 @@ func (d *daemon) signalled(ctx context.Context) error {
 	return err // it cannot be told: what was so stays so
 }
 
-// hold pauses what is worked on. Which runs that are is kept first: one that is
+// hold pauses what is worked on, or puts it back into the queue of several machines. Which runs that are is kept first: one that is
 // paused and not known for it would never go on.
 func (d *daemon) hold(ctx context.Context, mark string) error {
+	if d.queue != nil { // processes of other machines go on with it
+		d.pool.Hold(agent.ErrShutdown)
+		return nil
+	}
 	cause := agent.PauseFor(i18n.Lang(d.cfg.Language).T("dispatch.signal"))
 	known := strings.Fields(mark)
 	all := known

@@ -83,16 +83,20 @@ func (d *daemon) unready() (all []alert) {
 	if c.NoSpace {
 		all = append(all, alert{Name: "disk_full", Why: i18n.E("alert.disk_full")})
 	}
+	if d.aside.Load() { // it is at no door
+		return all
+	}
 	patience := 3*max(d.intake.Interval, d.intake.CommentsEvery) + time.Minute
 	for _, watch := range d.watches {
 		source := watch.Host.Source()
-		if c.Refused[source] {
+		polls := c.Polls[source]
+		if polls.Refused {
 			all = append(all, alert{Name: "login_refused", About: source, Why: i18n.E("alert.login_refused", source, d.renewal(source))})
 		}
-		if at, ok := c.PolledAt[source]; !ok {
+		if polls.At.IsZero() {
 			all = append(all, alert{Name: "unreachable", About: source, Why: i18n.E("alert.not_reached", source), After: patience})
-		} else if d.env.Now().Sub(at) > patience {
-			all = append(all, alert{Name: "unreachable", About: source, Why: i18n.E("alert.unreachable", source, at.UTC().Format(time.RFC3339))})
+		} else if d.env.Now().Sub(polls.At) > patience {
+			all = append(all, alert{Name: "unreachable", About: source, Why: i18n.E("alert.unreachable", source, polls.At.UTC().Format(time.RFC3339))})
 		}
 	}
 	for _, m := range d.members {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"toritsugi/internal/bucket"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
@@ -18,7 +19,7 @@ import (
 type ServeFinding struct {
 	Source     string `json:"source"`
 	Repository string `json:"repository,omitempty"` // "" for the forge itself
-	Part       string `json:"part"`                 // "login", "repositories", "permission", "scopes", "labels", "webhook"
+	Part       string `json:"part"`                 // "login", "repositories", "permission", "scopes", "labels", "webhook"; "bucket" of context_storage.blobs
 	OK         bool   `json:"ok"`
 	Fixed      bool   `json:"fixed,omitempty"`
 	Text       string `json:"text"` // in the reader's language; where it is not well what to do
@@ -49,7 +50,26 @@ func CheckServe(ctx context.Context, env Env, configFile string, fix bool) ([]Se
 	if len(c.all) == 0 {
 		return nil, &ConfigError{i18n.E("setup.none")}
 	}
+	if place := c.cfg.ContextStorage.Blobs; place != "" {
+		c.found("context_storage.blobs", forge.Repo{}, "bucket", false, c.writable(ctx), "setup.bucket", place)
+	}
 	return c.all, nil
+}
+
+// writable is why the place of blobs cannot be used, nil where it takes an object and lets it go.
+func (c *serveCheck) writable(ctx context.Context) error {
+	const name = "tori-check"
+	p, err := blobPlace(c.cfg, bucket.Options{FS: c.fs, HTTP: c.env.HTTP, Now: c.env.Now})
+	if err == nil {
+		err = p.Put(ctx, name, []byte(name))
+	}
+	if err == nil {
+		_, err = p.Get(ctx, name, int64(len(name)))
+	}
+	if err == nil {
+		err = p.Remove(ctx, name)
+	}
+	return err
 }
 
 // serveCheck is one CheckServe.

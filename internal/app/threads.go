@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"toritsugi/internal/approval"
 	"toritsugi/internal/channel"
@@ -69,7 +70,7 @@ func (t *talks) showThreads(ctx context.Context) {
 func (t *talks) eachThread(ctx context.Context, going *sync.WaitGroup, do func(context.Context, contextstore.Follower, contextstore.View, *toldRun) error) {
 	all, err := t.store.Followers(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && t.unread.Due(t.env.Now(), time.Minute) {
 			t.log.Error(err.Error())
 		}
 		return

@@ -21,6 +21,7 @@ import (
 
 	"filippo.io/age"
 
+	"toritsugi/internal/bucket"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
@@ -31,18 +32,19 @@ const Format = 1
 
 // Options say where backups lie and who can read them.
 type Options struct {
-	Place      string   // a directory, or s3://BUCKET/PREFIX
-	S3         S3       // of a bucket
-	Recipients []string // age's public keys; without any nothing is encrypted
-	Identity   string   // a file of age's secret keys; "" for none
-	FS         *disk.FS // of a directory; nil for a new one
+	Place      string       // a directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX
+	S3         bucket.S3    // of s3://
+	Azure      bucket.Azure // of azure://
+	Recipients []string     // age's public keys; without any nothing is encrypted
+	Identity   string       // a file of age's secret keys; "" for none
+	FS         *disk.FS     // of a directory; nil for a new one
 	HTTP       *http.Client
 	Now        func() time.Time
 }
 
 // Repository is a place of backups.
 type Repository struct {
-	place Place
+	place bucket.Place
 	to    []age.Recipient
 	with  []age.Identity
 	own   string // the key of the base directory, if it is among these
@@ -78,8 +80,11 @@ func Open(o Options) (*Repository, error) {
 			return nil, i18n.E("backup.identity", o.Identity, err)
 		}
 	}
+	if o.Place == "" {
+		return r, i18n.E("backup.no_place")
+	}
 	var err error
-	r.place, err = openPlace(o, r.now)
+	r.place, err = bucket.Open(bucket.Options{Place: o.Place, S3: o.S3, Azure: o.Azure, FS: o.FS, HTTP: o.HTTP, Now: r.now})
 	return r, err
 }
 
@@ -117,7 +122,7 @@ const generationsDir = "generations/"
 
 // generationName is where a manifest lies.
 func generationName(number int, at time.Time, raw []byte) string {
-	return fmt.Sprintf("%s%08d-%s-%s.json", generationsDir, number, at.UTC().Format("20060102T150405Z"), hash(raw))
+	return fmt.Sprintf("%s%08d-%s-%s.json", generationsDir, number, at.UTC().Format("20060102T150405Z"), bucket.Hash(raw))
 }
 
 // numberOf is the number in the name of a manifest, 0 where it is none.
@@ -133,7 +138,7 @@ func numberOf(name string) int {
 
 // Generations returns what the place holds, the oldest first; one that is damaged has its Err.
 func (r *Repository) Generations(ctx context.Context) (all []Generation, err error) {
-	err = r.place.Each(ctx, generationsDir, func(o Object) error {
+	err = r.place.Each(ctx, generationsDir, func(o bucket.Object) error {
 		if n := numberOf(o.Name); n > 0 {
 			all = append(all, Generation{Name: o.Name, Number: n})
 		}
@@ -167,7 +172,7 @@ func (r *Repository) load(ctx context.Context, g *Generation) error {
 	if err != nil {
 		return orDamaged(g.Name, err)
 	}
-	if !strings.HasSuffix(g.Name, "-"+hash(raw)+".json") {
+	if !strings.HasSuffix(g.Name, "-"+bucket.Hash(raw)+".json") {
 		return damaged(g.Name, errHash)
 	}
 	if err := json.Unmarshal(raw, &g.Manifest); err != nil {
@@ -242,8 +247,3 @@ func orDamaged(name string, err error) error {
 type NewerError struct{ error }
 
 func (e *NewerError) Unwrap() error { return e.error }
-
-func hash(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}

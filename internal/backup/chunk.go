@@ -10,6 +10,7 @@ import (
 
 	"filippo.io/age"
 
+	"toritsugi/internal/bucket"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
@@ -66,7 +67,7 @@ func (c *cutter) flush() error {
 // put stores a piece. Where it is stored already, in was or, unencrypted, as the same object, and
 // what is there need not be doubted (fresh), nothing is written.
 func (r *Repository) put(ctx context.Context, piece []byte, was map[string]chunk, fresh bool) (c chunk, wrote int64, err error) {
-	sum := hash(piece)
+	sum := bucket.Hash(piece)
 	if c, ok := was[sum]; ok && !fresh {
 		return c, 0, nil
 	}
@@ -74,7 +75,7 @@ func (r *Repository) put(ctx context.Context, piece []byte, was map[string]chunk
 	if err != nil {
 		return c, 0, err
 	}
-	c = chunk{Sum: sum, Object: hash(raw), Size: int64(len(raw))}
+	c = chunk{Sum: sum, Object: bucket.Hash(raw), Size: int64(len(raw))}
 	if !fresh && len(r.to) == 0 {
 		if there, err := r.place.Has(ctx, objectName(c.Object), c.Size); err != nil || there {
 			return c, 0, err
@@ -120,7 +121,7 @@ func (r *Repository) raw(ctx context.Context, c chunk) ([]byte, error) {
 	if err != nil {
 		return nil, orDamaged(name, err)
 	}
-	if hash(raw) != c.Object {
+	if bucket.Hash(raw) != c.Object {
 		return nil, damaged(name, errHash)
 	}
 	return raw, nil
@@ -166,7 +167,7 @@ func (r *Repository) open(name string, raw []byte, c chunk) ([]byte, error) {
 	if err != nil {
 		return nil, damaged(name, err)
 	}
-	if hash(piece) != c.Sum {
+	if bucket.Hash(piece) != c.Sum {
 		return nil, damaged(name, errHash)
 	}
 	return piece, nil

@@ -161,6 +161,9 @@ func TestRestoreCutShort(t *testing.T) {
 			if plan, err := os.ReadFile(filepath.Join(plans, planned)); string(plan) != "{}\n" {
 				t.Fatalf("%+v, call %d (%+v): the history of planning is %q, %v", c, at, stop.Hit(), plan, err)
 			}
+			if twice, _ := filepath.Glob(filepath.Join(dir, "completed", "*", plansDir, planned)); len(twice) > 0 {
+				t.Errorf("%+v, call %d (%+v): the history of planning is in %q, too", c, at, stop.Hit(), twice)
+			}
 			if c.force {
 				aside, _ := filepath.Glob(filepath.Join(dir, asidePrefix+"*", plansDir, planned+".gz"))
 				if len(aside) != 1 || exists(filepath.Join(plans, planned+".gz")) {
@@ -173,6 +176,57 @@ func TestRestoreCutShort(t *testing.T) {
 					t.Fatalf("%+v, call %d: what was there is gone", c, at)
 				}
 			}
+		}
+	}
+}
+
+// Killed at any call, a restore of one run over another state of it leaves this one or that one or,
+// noted down, both beside their place; the next call ends it, and nothing of it is left.
+func TestRestoreOneRunCutShort(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, 1)
+	id := first0(t, filepath.Join(h.base, "completed"))
+	r := repo(t, Options{Place: t.TempDir()})
+	rep := h.backup(r, Source{})
+	must(t, h.store.Close())
+	messages := filepath.Join("completed", filepath.Base(id), "messages.jsonl")
+	was, err := os.ReadFile(filepath.Join(h.base, messages))
+	must(t, err)
+	for at := 1; ; at++ {
+		dir := filepath.Join(t.TempDir(), "base")
+		must(t, os.CopyFS(dir, os.DirFS(h.base)))
+		must(t, filepath.Walk(dir, func(p string, st os.FileInfo, err error) error {
+			return errors.Join(err, disk.RestrictToOwner(p, st))
+		}))
+		must(t, os.WriteFile(filepath.Join(dir, messages), was[:len(was)/2], 0o600))
+		stop := &disktest.Stopper{At: at, Torn: at%2 == 0}
+		target := Target{Dir: dir, Run: filepath.Base(id), Force: true, FS: &disk.FS{Before: stop.Before}}
+		_, err := r.Restore(t.Context(), rep.Generation, target)
+		if stop.Calls() < at {
+			must(t, err)
+			break
+		}
+		now, err := os.ReadFile(filepath.Join(dir, messages))
+		noted := exists(filepath.Join(dir, restoreDir+"-"+filepath.Base(id), commitFile))
+		if err != nil && !noted || err == nil && len(now) != len(was) && len(now) != len(was)/2 {
+			t.Fatalf("call %d (%+v): %d bytes, %v", at, stop.Hit(), len(now), err)
+		}
+		target.FS = nil
+		if _, err := r.Restore(t.Context(), rep.Generation, target); err != nil {
+			t.Fatalf("call %d, again: %v", at, err)
+		}
+		if now, err := os.ReadFile(filepath.Join(dir, messages)); string(now) != string(was) {
+			t.Fatalf("call %d (%+v): %d bytes, %v", at, stop.Hit(), len(now), err)
+		}
+		aside, _ := filepath.Glob(filepath.Join(dir, asidePrefix+"*", messages))
+		if len(aside) != 1 {
+			t.Fatalf("call %d (%+v): what was there is in %q", at, stop.Hit(), aside)
+		}
+		if now, _ := os.ReadFile(aside[0]); len(now) != len(was)/2 {
+			t.Fatalf("call %d (%+v): %d bytes were moved aside", at, stop.Hit(), len(now))
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, restoreDir+"*")); len(left) > 0 {
+			t.Fatalf("call %d (%+v): left is %q", at, stop.Hit(), left)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"filippo.io/age"
 	"github.com/google/uuid"
 
+	"toritsugi/internal/bucket"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/contextstore/jsonl"
@@ -39,7 +40,6 @@ type Report struct {
 	Generation
 	Place   string
 	Removed int   // generations
-	Swept   int   // objects that no generation needs
 	Unswept error // why it could not be seen what no generation needs: it stays until the next time
 	Failed  error // of the first unit that could not be read, nil if all could
 }
@@ -89,9 +89,9 @@ func (r *Repository) Make(ctx context.Context, s Source) (report Report, err err
 	if _, err := disk.Stat(filepath.Join(m.Base, contextstore.DirCompleted)); err != nil {
 		return report, i18n.E("contextstore.no_base", m.Base, err)
 	}
-	if d, ok := r.place.(*directory); ok {
-		if in, err := d.inside(m.Base); err != nil || in {
-			return report, errors.Join(i18n.E("backup.inside", d.path, m.Base), err)
+	if d, ok := r.place.(*bucket.Directory); ok {
+		if in, err := d.Inside(m.Base); err != nil || in {
+			return report, errors.Join(i18n.E("backup.inside", d, m.Base), err)
 		}
 	}
 	release, err := alone(m.Base)
@@ -148,7 +148,7 @@ func (m *maker) make(ctx context.Context) error {
 	}
 	now := Manifest{Format: Format, Number: number + 1, MadeAt: contextstore.Time{Time: m.now().UTC()}, House: id.House, Encrypted: len(m.to) > 0, Whose: m.whose}
 	if m.whose != "" {
-		now.Whose = hash([]byte(m.whose + m.own))
+		now.Whose = bucket.Hash([]byte(m.whose + m.own))
 	}
 	m.Fresh = m.Fresh || last.Name != "" && last.Whose != now.Whose
 	m.first = map[string]result{}
@@ -413,7 +413,7 @@ func (m *maker) sweep(ctx context.Context, keep []Generation) error {
 		for _, g := range keep {
 			for _, list := range g.Lists {
 				need(list)
-				name := hash(fmt.Append(nil, list))
+				name := bucket.Hash(fmt.Append(nil, list))
 				if read[name] { // another generation has the same
 					continue
 				}
@@ -423,12 +423,11 @@ func (m *maker) sweep(ctx context.Context, keep []Generation) error {
 				}
 			}
 		}
-		err := m.place.Each(ctx, dataDir, func(o Object) error {
+		err := m.place.Each(ctx, dataDir, func(o bucket.Object) error {
 			object, ok := objectOf(o.Name)
 			if !ok || !mine(object) || needed[[16]byte([]byte(object[:16]))] && !leftover(o.Name) || !o.At.Before(old) {
 				return nil
 			}
-			m.report.Swept++
 			return m.place.Remove(ctx, o.Name)
 		})
 		if err != nil {

@@ -102,7 +102,8 @@ func (x *restorer) restoreAll(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	if cut, err := x.resume(); err != nil || cut {
+	staged := filepath.Join(x.Dir, restoreDir)
+	if cut, err := x.resume(staged, tops()); err != nil || cut {
 		return err
 	}
 	there, err := x.there()
@@ -112,7 +113,6 @@ func (x *restorer) restoreAll(ctx context.Context) error {
 	if len(there) > 0 && !x.Force {
 		return i18n.E("backup.not_empty", x.Dir, strings.Join(there, ", "))
 	}
-	staged := filepath.Join(x.Dir, restoreDir)
 	if err := x.FS.RemoveAll(staged); err != nil {
 		return err
 	}
@@ -133,10 +133,7 @@ func (x *restorer) restoreAll(ctx context.Context) error {
 	if x.Force {
 		c.Aside, c.Away = asidePrefix+x.now().UTC().Format(asideTime), there
 	}
-	if err := x.note(filepath.Join(x.Dir, contextstore.RestoreCommit), c); err != nil {
-		return err
-	}
-	return x.move(c)
+	return x.commit(staged, tops(), c)
 }
 
 // note writes a small file, durably.
@@ -150,7 +147,7 @@ func (x *restorer) note(path string, v any) error {
 
 // hasRoom refuses to begin what cannot be ended, or leaves less than keep bytes free.
 func (x *restorer) hasRoom(dir string, keep int64) error {
-	free, err := contextstore.FreeSpace(dir)
+	free, err := disk.Free(dir)
 	if err != nil {
 		return nil // it is found out by writing
 	}
@@ -334,16 +331,28 @@ func (x *restorer) write(path string, from io.Reader) error {
 	}
 }
 
-// commit, in contextstore.RestoreCommit, says that all is there and checked, and what is to be moved.
+// commit says that all is there and checked, and what is to be moved.
 type commit struct {
 	Generation string   `json:"generation"`
 	Aside      string   `json:"aside,omitempty"` // directory for what is moved away
 	Away       []string `json:"away,omitempty"`
 }
 
-// move gives what was put together its place. It may be done again from any point.
-func (x *restorer) move(c commit) error {
-	staged, aside := filepath.Join(x.Dir, restoreDir), ""
+// commitFile, in a directory where all is put together, is a commit.
+var commitFile = filepath.Base(contextstore.RestoreCommit)
+
+// commit notes down that what was put together in a directory is moved, and moves it.
+func (x *restorer) commit(staged string, names []string, c commit) error {
+	if err := x.note(filepath.Join(staged, commitFile), c); err != nil {
+		return err
+	}
+	return x.move(staged, names, c)
+}
+
+// move gives what was put together its place, by the names that it is to have in the base directory.
+// It may be done again from any point.
+func (x *restorer) move(staged string, names []string, c commit) error {
+	aside := ""
 	if c.Aside != "" {
 		aside = filepath.Join(x.Dir, c.Aside)
 	}
@@ -362,7 +371,7 @@ func (x *restorer) move(c commit) error {
 	if err := x.movePlans(staged, aside); err != nil {
 		return err
 	}
-	for _, name := range tops() {
+	for _, name := range names {
 		from, to := filepath.Join(staged, name), filepath.Join(x.Dir, name)
 		if !exists(from) {
 			continue
@@ -381,7 +390,7 @@ func (x *restorer) move(c commit) error {
 		x.done.Aside = aside
 	}
 	// What is half removed must not look as if all of it were still to be moved.
-	gone := filepath.Join(x.Dir, contextstore.RemovedPrefix+"restore")
+	gone := filepath.Join(x.Dir, contextstore.RemovedPrefix+strings.TrimPrefix(filepath.Base(staged), "."))
 	if err := x.FS.RemoveAll(gone); err != nil {
 		return err
 	}
@@ -409,8 +418,8 @@ func (x *restorer) copy(to, from string) error {
 }
 
 // resume ends what an earlier call had noted down, and reports that it did.
-func (x *restorer) resume() (bool, error) {
-	raw, err := disk.Read(filepath.Join(x.Dir, contextstore.RestoreCommit), maxSmall)
+func (x *restorer) resume(staged string, names []string) (bool, error) {
+	raw, err := disk.Read(filepath.Join(staged, commitFile), maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -422,7 +431,7 @@ func (x *restorer) resume() (bool, error) {
 		return false, err
 	}
 	x.done.Generation, x.done.Resumed = Generation{Name: c.Generation, Number: numberOf(c.Generation)}, true
-	return true, x.move(c)
+	return true, x.move(staged, names, c)
 }
 
 // testDir is where a generation is restored to for a test, in a base directory.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"toritsugi/internal/bucket"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/contextstore/index"
@@ -41,6 +42,17 @@ func (x *restorer) restoreRun(ctx context.Context) error {
 	u := found[0]
 	id := filepath.Base(u.Path)
 	x.done.Run = id
+	staged, names := filepath.Join(x.Dir, restoreDir+"-"+id), []string{filepath.Join(contextstore.DirCompleted, id)}
+	if exists(filepath.Join(staged, commitFile)) {
+		if err := x.mark(id); err != nil {
+			return err
+		}
+		_, err := x.resume(staged, names)
+		return err
+	}
+	if err := x.FS.RemoveAll(staged); err != nil {
+		return err
+	}
 	there, err := contextstore.FindDir(x.Dir, id)
 	if err != nil && !errors.Is(err, contextstore.ErrNotFound) {
 		return err
@@ -54,48 +66,29 @@ func (x *restorer) restoreRun(ctx context.Context) error {
 			return i18n.E("backup.run_there", id, there)
 		}
 	}
-	staged := filepath.Join(x.Dir, restoreDir+"-"+id)
-	if err := x.FS.RemoveAll(staged); err != nil {
-		return err
-	}
 	if err := x.stage(ctx, staged, func(o unit) bool { return o.Path == u.Path }); err != nil {
 		return err
 	}
-	to := filepath.Join(x.Dir, contextstore.DirCompleted, id)
-	if err := x.FS.MkdirAll(filepath.Dir(to)); err != nil {
+	if err := x.mark(id); err != nil {
 		return err
 	}
-	// Whoever opens the base directory next gives it a row.
+	c := commit{Generation: x.g.Name}
+	if x.Force {
+		c.Aside = asidePrefix + id + "-" + x.now().UTC().Format(asideTime)
+	}
+	if there != "" {
+		c.Away = names
+	}
+	return x.commit(staged, names, c)
+}
+
+// mark has whoever opens the base directory next give a run its row.
+func (x *restorer) mark(id string) error {
 	mark := index.Mark(x.Dir, id)
 	if err := x.FS.MkdirAll(filepath.Dir(mark)); err != nil {
 		return err
 	}
-	if err := x.FS.Replace(mark, nil, true); err != nil {
-		return err
-	}
-	aside := ""
-	if x.Force {
-		aside = filepath.Join(x.Dir, asidePrefix+id+"-"+x.now().UTC().Format(asideTime))
-	}
-	if there != "" {
-		if err := x.FS.MkdirAll(aside); err != nil {
-			return err
-		}
-		x.done.Aside = filepath.Join(aside, id)
-		if err := x.FS.Rename(there, x.done.Aside); err != nil {
-			return err
-		}
-	}
-	if err := x.movePlans(staged, aside); err != nil {
-		return err
-	}
-	if there == "" && aside != "" && exists(aside) {
-		x.done.Aside = aside
-	}
-	if err := x.FS.Rename(filepath.Join(staged, contextstore.DirCompleted, id), to); err != nil {
-		return err
-	}
-	return x.FS.RemoveAll(staged)
+	return x.FS.Replace(mark, nil, true)
 }
 
 // same reports whether a directory has what a unit holds.
@@ -107,7 +100,7 @@ func (x *restorer) same(u unit, dir string) (bool, error) {
 	}
 	at, differs := 0, false
 	cut := cutter{emit: func(piece []byte) error {
-		differs = differs || at >= len(u.Chunks) || hash(piece) != u.Chunks[at].Sum
+		differs = differs || at >= len(u.Chunks) || bucket.Hash(piece) != u.Chunks[at].Sum
 		at++
 		return nil
 	}}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/bucket"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/filelock"
@@ -105,7 +106,7 @@ func stamp(all []part) string {
 		}
 		fmt.Fprintf(&b, "%q %d %d %d\n", p.name, p.info.Size(), p.info.ModTime().UnixNano(), inode)
 	}
-	return hash([]byte(b.String()))[:32]
+	return bucket.Hash([]byte(b.String()))[:32]
 }
 
 // errChanged says that a file was changed or removed while it was read.

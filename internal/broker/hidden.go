@@ -199,8 +199,6 @@ func entities(_ *Filter, format Format, s string) (edits []edit) {
 const (
 	maxCodeLine = 2000  // bytes of a line in code, which is not wrapped when it is shown
 	maxLine     = 20000 // bytes of another
-	maxGap      = 80    // spaces in a row
-	maxBlank    = 8     // empty lines in a row
 )
 
 var (

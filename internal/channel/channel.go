@@ -167,7 +167,6 @@ type Said struct {
 type Session struct {
 	ID, Title string
 	Last      time.Time
-	Messages  int
 }
 
 // Command is a control command, as a person types it.

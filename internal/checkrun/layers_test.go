@@ -43,7 +43,7 @@ func TestGoUponLayers(t *testing.T) {
 		if err != nil || c.Cold != nil {
 			t.Fatal(err, c.Cold)
 		}
-		r, err := box.Runner(sandbox.Spec{Workspace: w.Tree(), GitDir: w.GitDir(), Cache: c.Dir, ReadOnly: c.ReadOnly, Scratch: filepath.Join(w.Dir(), "scratch")})
+		r, err := box.Runner(sandbox.Spec{Workspace: w.Tree(), GitDir: w.GitDir(), Cache: c.Dir, ReadOnly: c.ReadOnly, Scratch: filepath.Join(filepath.Dir(w.Tree()), "scratch")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestGoUponLayers(t *testing.T) {
 	if err := w.SealBase(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	base := w.Dir() + "/cache/base"
+	base := filepath.Dir(w.Tree()) + "/cache/base"
 	for _, box := range boxes {
 		t.Run(box.Kind(), func(t *testing.T) {
 			write(t, filepath.Join(w.Tree(), "m.go"), right)

@@ -12,6 +12,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/database/pgtest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/task"
@@ -312,4 +313,23 @@ func TestServeTakesUpWhatADayPaused(t *testing.T) {
 	if labels, ours := w.shown(n); len(w.repo.Pulls()) != 1 || len(ours) != 1 || !strings.Contains(ours[0], "Completed") {
 		t.Fatalf("%s %q\n%s", labels, ours, log)
 	}
+}
+
+// A run whose context a server keeps is found by its base directory, too.
+func TestResumeOnAServer(t *testing.T) {
+	skipShort(t, "it runs three times")
+	t.Parallel()
+	oneDay(t)
+	server := llmtest.NewServer(t, llmtest.Loop(4, "read_file", `{"path":"README.md"}`, "Done."))
+	h := newHouse(t, server.URL, "")
+	keepers.Store(h.base(), pgtest.URL(t))
+	h.env = append([]string{"USER=ken", "LANG=C.UTF-8"}, ledgerEnv(h.base())...)
+	h.spends(server, "user_day: {max_turns: 2}")
+	h.ends(exitPaused, "^paused: the budget of the day", h.args...)
+	if err := openLedger(t.Context(), h.base()); err != nil {
+		t.Fatal(err)
+	}
+	h.ends(exitPaused, "^paused: the budget of the day", h.again()...)
+	h.spends(server, "")
+	h.ends(exitOK, "^completed: ", h.again()...)
 }

@@ -62,7 +62,10 @@ func (k checkCmd) Run(c *console) error {
 
 // look is the base directory and who looks at it.
 func (p place) look(c *console) (base string, who contextstore.Viewer, err error) {
-	if base, err = p.base(c); err != nil {
+	if base, err = p.base(c); err == nil {
+		err = usage(contextstore.Whole(base))
+	}
+	if err != nil {
 		return "", who, err
 	}
 	who, err = app.LocalViewer(base, p.Config, c.getenv)

@@ -48,6 +48,7 @@ type commands struct {
 	Demo      demoCmd      `cmd:"" help:"${demo_help}"`
 	Eval      evalCmd      `cmd:"" help:"${eval_help}"`
 	Serve     serveCmd     `cmd:"" help:"${serve_help}"`
+	Worker    workerCmd    `cmd:"" help:"${worker_help}"`
 	Pause     pauseCmd     `cmd:"" help:"${pause_help}"`
 	Resume    resumeCmd    `cmd:"" help:"${resume_verb_help}"`
 	Answer    answerCmd    `cmd:"" help:"${answer_help}"`

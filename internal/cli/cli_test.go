@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"toritsugi/internal/contextstore/ancestortest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/sandbox"
@@ -111,7 +112,7 @@ func TestScripts(t *testing.T) {
 			}
 			return false, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"repo": makeRepo, "exits": exits, "samemessages": sameMessages},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"repo": makeRepo, "exits": exits, "samemessages": sameMessages, "ancestor": makeAncestor},
 	})
 }
 
@@ -144,6 +145,11 @@ func makeRepo(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("git %v: %v\n%s", a, err, out)
 		}
 	}
+}
+
+// makeAncestor makes the tree of an older edition, v2 or v3, in a directory.
+func makeAncestor(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(map[string]func(string) error{"v2": ancestortest.V2, "v3": ancestortest.V3}[args[0]](ts.MkAbs(args[1])))
 }
 
 // sameMessages demands that the only runs of two base directories have the same

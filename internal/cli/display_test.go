@@ -57,6 +57,7 @@ var verbLines = []struct {
 	{"sandbox check", []string{"sandbox check --kind POISON"}},
 	{"eval", []string{"eval --list --cases cases", "eval --cases cases --model script BARE", "eval --cases cases --model script --json BARE", "eval POISON"}},
 	{"serve", []string{"serve --once BASE", "serve --model POISON BASE"}},
+	{"worker", []string{"worker BASE", "worker --model POISON BASE"}},
 	{"check", []string{"check BASE", "check --json BASE", "check --repair BASE", "check --repair --json BASE"}},
 	{"migrate", []string{"migrate --from jsonl:ctx --to sqlite:moved/ledger.db", "migrate --from jsonl:ctx --to jsonl:POISON --json"}},
 	{"reindex", []string{"reindex BASE", "reindex --json BASE", "tasks BASE", "tasks --json BASE"}},
@@ -142,6 +143,7 @@ func TestNoTextSteersTheTerminal(t *testing.T) {
 // records each text that keeps does not is poison.
 func poisoned(t *testing.T, keeps func(string) bool) *house {
 	h := newHouse(t, "http://127.0.0.1:1", "")
+	h.at = h.dir
 	all, err := txtar.ParseFile("testdata/script/ask.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -238,27 +240,25 @@ func spoil(v any, keeps func(string) bool) any {
 func (h *house) words(line, dir string) []string {
 	var all []string
 	for _, w := range strings.Fields(line) {
-		switch {
-		case w == "BASE":
+		switch w {
+		case "BASE":
 			all = append(all, "--base-dir", h.base())
-		case w == "BARE":
+		case "BARE":
 			all = append(all, h.bare...)
-		case w == "UUID":
+		case "UUID":
 			all = append(all, filepath.Base(dir))
-		case w == "JOB":
+		case "JOB":
 			all = append(all, aJob)
-		case w == "SESSION":
+		case "SESSION":
 			found, err := filepath.Glob(filepath.Join(h.base(), "sessions", "*"))
 			if err != nil || len(found) == 0 {
 				h.t.Fatal(found, err)
 			}
 			all = append(all, filepath.Base(found[0]))
-		case w == "LOG":
+		case "LOG":
 			all = append(all, filepath.Join(dir, "messages.jsonl"))
-		case w == "POISON":
+		case "POISON":
 			all = append(all, poison)
-		case strings.HasSuffix(w, ".md"), strings.HasSuffix(w, ".yaml"), w == "repo", w == "cases":
-			all = append(all, filepath.Join(h.dir, w))
 		default:
 			all = append(all, w)
 		}

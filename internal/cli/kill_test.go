@@ -29,6 +29,7 @@ type house struct {
 	args   []string
 	bare   []string
 	env    []string // of processes, beside the usual
+	at     string   // where processes are started, "" for here
 }
 
 func newHouse(t *testing.T, model string, checks string) *house {
@@ -74,7 +75,7 @@ type process struct {
 func (h *house) start(args ...string) *process {
 	h.t.Helper()
 	p := &process{Cmd: exec.CommandContext(h.t.Context(), "tori", args...)}
-	p.Stdout, p.Stderr = &p.out, &p.out
+	p.Dir, p.Stdout, p.Stderr = h.at, &p.out, &p.out
 	p.Env = append(append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(h.dir, "state")), h.env...)
 	p.WaitDelay = 5 * time.Second
 	if err := p.Start(); err != nil {

@@ -17,10 +17,15 @@ import (
 )
 
 type serveCmd struct {
-	Once             bool   `help:"${once_help}"`
-	Check            bool   `help:"${serve_check_help}"`
-	Fix              bool   `help:"${serve_fix_help}"`
-	JSON             bool   `name:"json" help:"${json_help}"`
+	Once      bool `help:"${once_help}"`
+	Check     bool `help:"${serve_check_help}"`
+	Fix       bool `help:"${serve_fix_help}"`
+	JSON      bool `name:"json" help:"${json_help}"`
+	workFlags `embed:""`
+}
+
+// workFlags are the flags of what works on runs that others began.
+type workFlags struct {
 	Role             string `placeholder:"ROLE" help:"${role_help}"`
 	Model            string `placeholder:"PROVIDER/MODEL" help:"${model_help}"`
 	LocalOnly        bool   `help:"${local_only_help}"`
@@ -30,6 +35,33 @@ type serveCmd struct {
 	place            `embed:""`
 }
 
+// options are what they ask for.
+func (w workFlags) options() (app.ServeOptions, error) {
+	switch {
+	case w.Script != "" && (w.Model != "" || w.Role != ""):
+		return app.ServeOptions{}, usage(i18n.E("app.script_and_model"))
+	case w.Model != "" && w.Role != "":
+		return app.ServeOptions{}, usage(i18n.E("app.role_and_model"))
+	}
+	return app.ServeOptions{BaseDir: w.BaseDir, Config: w.Config, Role: w.Role, Model: w.Model, Script: w.Script,
+		LocalOnly: w.LocalOnly, AllowUnsandboxed: w.AllowUnsandboxed, Quiet: w.Quiet}, nil
+}
+
+type workerCmd struct {
+	Listen    string `placeholder:"ADDRESS" help:"${worker_listen_help}"`
+	workFlags `embed:""`
+}
+
+// Run works on runs until it is told to end.
+func (w workerCmd) Run(c *console) error {
+	o, err := w.options()
+	if err != nil {
+		return err
+	}
+	o.Worker, o.Listen = true, w.Listen
+	return c.served(o)
+}
+
 // Run takes work from the watched forges until it is told to end.
 func (r serveCmd) Run(c *console) error {
 	switch {
@@ -37,13 +69,13 @@ func (r serveCmd) Run(c *console) error {
 		return r.check(c)
 	case r.Fix || r.JSON:
 		return usage(i18n.E("setup.fix_alone"))
-	case r.Script != "" && (r.Model != "" || r.Role != ""):
-		return usage(i18n.E("app.script_and_model"))
-	case r.Model != "" && r.Role != "":
-		return usage(i18n.E("app.role_and_model"))
 	}
-	return c.served(app.ServeOptions{BaseDir: r.BaseDir, Config: r.Config, Role: r.Role, Model: r.Model, Script: r.Script,
-		LocalOnly: r.LocalOnly, AllowUnsandboxed: r.AllowUnsandboxed, Quiet: r.Quiet, Once: r.Once})
+	o, err := r.options()
+	if err != nil {
+		return err
+	}
+	o.Once = r.Once
+	return c.served(o)
 }
 
 // served takes work until there is none, or until it is told to end.
@@ -55,7 +87,11 @@ func (c *console) served(opt app.ServeOptions) error {
 		return err
 	}
 	err = app.Serve(ctx, env, opt, func(s app.ServeStarted) {
-		c.say("cli.serving", strings.Join(s.Patterns, ", "), strings.Join(s.Sources, ", "))
+		says := "cli.serving"
+		if opt.Worker {
+			says = "cli.working"
+		}
+		c.say(says, strings.Join(s.Patterns, ", "), strings.Join(s.Sources, ", "))
 		if s.Listen != "" {
 			c.say("cli.serving_at", s.Listen)
 		}

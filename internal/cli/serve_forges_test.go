@@ -171,7 +171,7 @@ func wholeLife(t *testing.T, w *town, h home, l wording, comes func(item string,
 	if h.labels(p.item) != "coding agent done" || len(h.pulls()) != 1 || countBranches(t, h) != 2 || inBranch(h, p.head, "why.txt") != "because" {
 		t.Errorf("labels %q, comments %q, %+v\n%s", h.labels(p.item), h.said(p.item), h.pulls(), log)
 	}
-	if c := w.conversations(); !strings.Contains(c, l.remark) || !strings.Contains(c, l.wants) || !strings.Contains(c, "answer.txt:1") {
+	if c := w.conversations(); !strings.Contains(c, `> 42\n`+l.remark) || !strings.Contains(c, l.wants) || !strings.Contains(c, "answer.txt:1") {
 		t.Errorf("the review did not reach the run\n%s", log)
 	}
 	comes(n, nil) // nothing is left to do

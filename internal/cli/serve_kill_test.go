@@ -253,7 +253,7 @@ func TestKilledOnTheWayToAFollowUp(t *testing.T) {
 		if out, err := w.repo.Git("rev-list", "--count", was["tori/issue-1"]+"..tori/issue-1"); err != nil || strings.TrimSpace(out) != "1" {
 			t.Errorf("%s commits, %v\n%s", out, err, log)
 		}
-		if lines := w.repo.Issue(p).Pull.Lines; len(lines) != 2 || lines[1].ReplyTo != lines[0].ID || !strings.HasPrefix(lines[1].Body, "Read before commit ") {
+		if lines := w.repo.Issue(p).Pull.Lines; len(lines) != 2 || lines[1].ReplyTo != lines[0].ID || !strings.HasPrefix(lines[1].Body, "No answer was written to this remark. It was read before commit ") {
 			t.Errorf("%+v\n%s", lines, log)
 		}
 		w.ended(t, p, "coding agent done", log, "Completed")

@@ -42,7 +42,7 @@ func TestAReviewAtEachForge(t *testing.T) {
 }
 
 func reviewLife(t *testing.T, w *town, h home, lang string, comes func(*town) string) {
-	said := map[string][3]string{"en": {"**Review** of ", "New remarks on lines: ", "Earlier remarks that still stand: 1."}, "ja": {"**レビュー**", "行への新しい指摘: ", "以前の指摘で残っているもの: 1 件。"}}[lang]
+	said := map[string][3]string{"en": {"**Review** of ", "New remarks on lines: ", "Earlier remarks on lines that are the same: 1."}, "ja": {"**レビュー**", "行への新しい指摘: ", "行が変わっていない以前の指摘: 1 件。"}}[lang]
 	script := filepath.Join(w.dir, "script.yaml")
 	h.put("feature", "answer.txt", "42\nforty-two\n")
 	item := h.offer("feature", "Say 42")
@@ -77,7 +77,7 @@ func reviewLife(t *testing.T, w *town, h home, lang string, comes func(*town) st
 	if len(texts) != 2 || len(lines) != 3 || !strings.Contains(lines[2], "is too much") || !strings.Contains(texts[1], said[1]+"1") || !strings.Contains(texts[1], said[2]) {
 		t.Errorf("%q, %q\n%s", texts, lines, log)
 	}
-	if c := w.conversations(); !strings.Contains(c, "which still stand") || !strings.Contains(c, "whose lines are changed by now") {
+	if c := w.conversations(); !strings.Contains(c, "on lines that are the same") || !strings.Contains(c, "whose lines are changed by now") || strings.Contains(c, "answer.txt:0") {
 		t.Errorf("the earlier review did not reach the run\n%s", log)
 	}
 	if len(w.runs()) != 2 || h.labels(item) != "" {

@@ -27,11 +27,7 @@ type place struct {
 // base is the base directory: the flag, else what the configuration says.
 func (p place) base(c *console) (string, error) {
 	if p.BaseDir != "" {
-		cfg, err := app.LoadConfig(p.Config, c.getenv)
-		if err != nil || cfg.ContextStorage.Backend == "sqlite" || cfg.ContextStorage.Backend == "jsonl" {
-			cfg = nil // the directory itself tells
-		}
-		return p.BaseDir, usage(app.OpenLedger(context.Background(), p.BaseDir, cfg, false))
+		return p.BaseDir, usage(app.OpenNamed(p.BaseDir, p.Config, c.getenv))
 	}
 	cfg, err := c.load(p.Config)
 	if err != nil {

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,7 +15,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -379,6 +384,100 @@ func TestARunWithoutItsCollector(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(h.dir, "issue.comments.md")); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// So is one that tori serve answers in a channel, with what a worker did: its calls of models and
+// tools are below it. What was said is shown where that is asked for.
+func TestATurnInAChannelIsATrace(t *testing.T) {
+	skipShort(t, "tori serve with a channel")
+	t.Parallel()
+	for _, content := range []bool{false, true} {
+		t.Run(fmt.Sprint("content ", content), func(t *testing.T) {
+			t.Parallel()
+			got, at := collect(t)
+			h := chatHouse(t, "branch", func(r *llmtest.Request) llmtest.Answer {
+				switch {
+				case !slices.Contains(r.Tools, "read_file"):
+					return llmtest.Answer{Text: "It is a greeting."}
+				case r.Turn() == 0:
+					return llmtest.Answer{Calls: []llm.ToolCall{{ID: "call_read", Name: "read_file", Arguments: `{"path":"README.md"}`}}}
+				}
+				return llmtest.Answer{Text: `{"result":{"data_type":"text","findings":["It greets."]},"needs_next_loop":false,"why":"read","next_actions":[],"questions_for_user":[],"confidence":0.9,"risk":"low"}`}
+			})
+			shown := make(chan string, 10)
+			bridge := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				shown <- string(body)
+			}))
+			t.Cleanup(bridge.Close)
+			settings, err := readFile(h.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := []byte("01234567890123456789012345678901")
+			h.write("config.yaml", strings.NewReplacer("chat: {", fmt.Sprintf("chat: {repositories: [{name: repo, path: %q}], ", filepath.Join(h.dir, "repo")),
+				"{chat_provider", "{worker_provider: openai, worker_model: m, chat_provider").Replace(string(settings))+
+				fmt.Sprintf("serve: {listen: '127.0.0.1:0'}\nchannels: {http: {secret: whsec_%s, url: %q, allow_from: [hanako], entry: router}}\n"+
+					"telemetry: {traces: {enabled: true, endpoint: %q, content: %v, headers: authorization=Bearer%%20key-of-traces}}\n", base64.StdEncoding.EncodeToString(key), bridge.URL, at, content))
+			p := h.start(append([]string{"serve", "--config", h.config, "--base-dir", h.base()}, h.bare...)...)
+			var door string
+			h.until("it listens", func() bool {
+				door = listening.FindString(strings.NewReplacer(at, "", bridge.URL, "").Replace(p.out.String()))
+				return door != ""
+			})
+			body := `{"kind":"message","id":"m1","conversation":"room","user":{"id":"hanako"},"text":"/analyze What does it say, hanako?"}`
+			stamp := fmt.Sprint(time.Now().Unix())
+			sum := hmac.New(sha256.New, key)
+			_, _ = io.WriteString(sum, "m1."+stamp+"."+body)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+door+"/webhooks/http", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, v := range map[string]string{"webhook-id": "m1", "webhook-timestamp": stamp, "webhook-signature": "v1," + base64.StdEncoding.EncodeToString(sum.Sum(nil))} {
+				req.Header.Set(k, v)
+			}
+			answer, err := http.DefaultClient.Do(req)
+			if err != nil || answer.StatusCode != http.StatusOK {
+				t.Fatal(answer, err)
+			}
+			_ = answer.Body.Close()
+			for text := ""; !strings.Contains(text, "It is a greeting."); text = <-shown {
+			}
+			_ = p.Process.Signal(syscall.SIGTERM)
+			if code := p.code(); code != exitOK {
+				t.Fatalf("exit code %d\n%s", code, &p.out)
+			}
+			const want = `turn
+  routing
+  invoke_agent ANALYZE
+    chat m
+    execute_tool read_file
+    chat m
+  chat m
+  post
+`
+			if tree := got.tree(); tree != want {
+				t.Errorf("got\n%swant\n%s\n%s", tree, want, &p.out)
+			}
+			for key, want := range map[[2]string]string{
+				{"turn", "gen_ai.conversation.id"}:                  "http:room",
+				{"turn", "tori.channel"}:                            "http",
+				{"turn", "tori.route"}:                              "ANALYZE",
+				{"invoke_agent ANALYZE", "gen_ai.operation.name"}:   "invoke_agent",
+				{"invoke_agent ANALYZE", "gen_ai.agent.name"}:       "ANALYZE",
+				{"execute_tool read_file", "gen_ai.operation.name"}: "execute_tool",
+			} {
+				if value := got.attribute(key[0], key[1]); value != want {
+					t.Errorf("%v is %q, want %q", key, value, want)
+				}
+			}
+			for _, word := range []string{"What does it say", "It is a greeting", "It greets", "hello"} {
+				if bytes.Contains(got.raw.Bytes(), []byte(word)) != content {
+					t.Errorf("%q was sent: %v", word, !content)
+				}
 			}
 		})
 	}

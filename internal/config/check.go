@@ -124,6 +124,10 @@ func (r rules) text(s string) error {
 		ok = treePattern(s)
 	case "abs":
 		ok = filepath.IsAbs(s)
+	case "blobs":
+		_, _, ok = blobsAt(s, Backup{})
+	case "place":
+		ok = placeName(s)
 	case "absfile":
 		ok = s == "" || filepath.IsAbs(s)
 	case "host":

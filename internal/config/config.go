@@ -56,6 +56,7 @@ type Config struct {
 	Gitea                Gitea          `yaml:"gitea" doc:"Gitea or Forgejo, whose issues and pull requests tori serve works on."`
 	Folder               Folder         `yaml:"folder" doc:"A folder of issues, Markdown files of this machine, that tori serve works on."`
 	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the forges are looked at."`
+	Queue                Queue          `yaml:"queue" doc:"Who wakes what works on runs."`
 	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
 	Logging              Logging        `yaml:"logging" doc:"What is logged."`
 	Telemetry            Telemetry      `yaml:"telemetry" doc:"What is told of runs to other programs."`
@@ -87,13 +88,14 @@ type ContextStorage struct {
 	BaseDir                string    `yaml:"base_dir" default:"logs/contexts" check:"nonempty" doc:"Directory of the contexts; where nothing sets it and no configuration file is named or of the working directory, or that is a checkout, contexts in the user's state directory (~/.local/state/tori)."`
 	Backend                string    `yaml:"backend" default:"jsonl" check:"enum=jsonl|sqlite|postgres" doc:"Where contexts lie: jsonl, in files of a directory each; sqlite, in tables of ledger.db in base_dir; postgres, with tasks.db and house.db, in tables of a server."`
 	Postgres               Postgres  `yaml:"postgres" doc:"The server of backend: postgres, version 14 or newer."`
+	Blobs                  string    `yaml:"blobs" check:"blobs,optional" doc:"Where workspaces of runs are kept besides, so that another machine goes on with them (docs/database.md): file:///DIR, of a file system that all machines see, s3://BUCKET/PREFIX?endpoint=https://…&region=… or azure://CONTAINER/PREFIX?endpoint=https://…, with the login of backup.s3 or backup.azure, and its endpoint and region where the address names none. Empty: a workspace is its machine's alone."`
 	MaxMemoryMessages      int       `yaml:"max_memory_messages" default:"20" check:"min=1" warn:"10..30" env:"CONTEXT_STORAGE_MAX_MEMORY" doc:"How many of the latest messages are kept in memory."`
 	CompressionThreshold   float64   `yaml:"compression_threshold" default:"0.7" check:"gt=0,le=1" env:"COMPRESSION_THRESHOLD" doc:"Share of the model's context length at which older messages are summarised."`
 	MinMessagesToSummarize int       `yaml:"min_messages_to_summarize" default:"10" check:"min=1" doc:"How many messages must wait before a summary is worth its call."`
 	KeepRecentMessages     int       `yaml:"keep_recent_messages" default:"5" check:"min=0" doc:"How many of the latest messages a summary leaves out; fewer than min_messages_to_summarize."`
 	Durability             string    `yaml:"durability" default:"fsync" check:"enum=fsync|os" doc:"fsync survives a power cut; os only the end of the process, but is faster."`
 	HeartbeatSeconds       int       `yaml:"heartbeat_seconds" default:"30" check:"min=1,max=3600" doc:"How often the owner of a run shows that it lives, in seconds."`
-	StaleSeconds           int       `yaml:"stale_seconds" default:"60" check:"min=1" doc:"Age of a heartbeat at which a run is reported as hanging, in seconds."`
+	StaleSeconds           int       `yaml:"stale_seconds" default:"60" check:"min=1" doc:"Age of a heartbeat at which a run is reported as hanging, in seconds; in a database (backend) an owner that was not heard of for as long, but 5 at least, has lost its run."`
 	StateLockTimeout       int       `yaml:"state_lock_timeout_seconds" default:"5" check:"min=1" doc:"How long a repair waits for another one of the same run, in seconds."`
 	WindowRatio            float64   `yaml:"window_ratio" default:"0.7" check:"gt=0,le=1" doc:"Share of the model's context length that a request may fill."`
 	Retention              Retention `yaml:"retention" doc:"For how long ended runs keep what, counted from their ends: tori serve and tori cleanup see to it."`

@@ -59,7 +59,7 @@ func defaults() *Config {
 		PausedLabel: "coding agent paused", StoppedLabel: "coding agent stopped", FailedLabel: "coding agent failed", WaitingLabel: "coding agent waiting",
 		CreateLabels: true, Assignment: true, MinPermission: "write", UntrustedComments: "mark", FollowUp: true, MaxRunsPerHour: 5}
 	return &Config{
-		ContextStorage: ContextStorage{true, "logs/contexts", "jsonl", Postgres{}, 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Retention{GzipDays: 7, SlimDays: 30}, Masking{true, 10, 0.1}},
+		ContextStorage: ContextStorage{true, "logs/contexts", "jsonl", Postgres{}, "", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Retention{GzipDays: 7, SlimDays: 30}, Masking{true, 10, 0.1}},
 		LLM: LLM{
 			Provider: "openai", FunctionCalling: "auto", TimeoutSeconds: 300, ConnectTimeoutSeconds: 10, MaxRetries: 5,
 			OpenAI:    Server{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
@@ -97,6 +97,7 @@ func defaults() *Config {
 		Gitea:                Gitea{Watching: watching},
 		Folder:               Folder{BotLabel: "coding agent"},
 		Scheduling:           Scheduling{300, 30},
+		Queue:                Queue{"local"},
 		Workers:              Workers{4, 2, 0},
 		Logging:              Logging{"info", "text", "", 50, 5},
 		Monitor:              Monitor{5, Alerts{10, 50, 2, 100, 6, 0.10, 7, 20, 2, 60, 36, 0.9}, AlertNotify{Mail: Mail{SMTPPort: 587, SMTPTLS: "starttls"}}},
@@ -186,7 +187,7 @@ func TestExampleUncommented(t *testing.T) {
 }
 
 const full = `
-context_storage: {enabled: false, base_dir: /var/tori, backend: postgres, postgres: {url: "postgres://tori:pass-of-db@db/tori", password_file: /run/pw}, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5, retention: {gzip_days: 3, slim_days: 20, delete_days: 400, max_gb: 1.5, rules: [{status: failed, repository: acme/widgets, gzip_days: 1, slim_days: 2, delete_days: 3}, {repository: law, keep: true}]}, masking: {enabled: false, keep_turns: 4, min_share: 0.25}}
+context_storage: {enabled: false, base_dir: /var/tori, backend: postgres, postgres: {url: "postgres://tori:pass-of-db@db/tori", password_file: /run/pw}, blobs: "s3://runs/p?region=eu-west-2", max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5, retention: {gzip_days: 3, slim_days: 20, delete_days: 400, max_gb: 1.5, rules: [{status: failed, repository: acme/widgets, gzip_days: 1, slim_days: 2, delete_days: 3}, {repository: law, keep: true}]}, masking: {enabled: false, keep_turns: 4, min_share: 0.25}}
 llm:
   provider: script
   timeout_seconds: 10
@@ -286,6 +287,7 @@ gitea:
   assignment: false, min_permission: maintain, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 7}
 folder: {path: /issues, repository: /src, bot_label: l8}
 scheduling: {interval: 60, comments_interval: 6}
+queue: {driver: postgres}
 workers: {max: 7, per_repository: 8, per_user: 9}
 monitor:
   interval_minutes: 3
@@ -316,7 +318,7 @@ approval: {required_by_default: false, hard_require_approval: [binary], approver
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nmaintenance: {at: '02:15', report_to: mail}\nsearch: {similar: {enabled: true, embeddings: ollama/e}}\nbackup: {dir: 's3://b/p', schedule: never, generations: 3, recipients: [age1x], identity_file: /srv/key, s3: {endpoint: 'https://s3:9000', region: eu-west-1, access_key: id-of-s3, secret_key: secret-of-s3, session_token: token-of-s3}}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', digest_at: '09:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, refresh_token: refresh-of-slack, client_id: '1.2', client_secret: client-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', digest_at: '09:15', entry: chat, base_url: 'https://slack'}, http: {secret: secret-of-http, url: 'http://127.0.0.1:9000/', allow_from: [U3], notify: ['http:ROOM'], quiet: '01:00-02:00', digest_at: '23:59', entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nmaintenance: {at: '02:15', report_to: mail}\nsearch: {similar: {enabled: true, embeddings: ollama/e}}\nbackup: {dir: 's3://b/p', schedule: never, generations: 3, recipients: [age1x], identity_file: /srv/key, s3: {endpoint: 'https://s3:9000', region: eu-west-1, access_key: id-of-s3, secret_key: secret-of-s3, session_token: token-of-s3}, azure: {endpoint: 'https://azure', account: anaccount, key: a2V5LW9mLWF6dXJl}}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -327,7 +329,7 @@ func TestEveryKey(t *testing.T) {
 	some := ToolRules{[]string{"grep"}, []string{"glob"}}
 	c := parse(t, text, vars{"KEY": "s3cret-value", "DIR": "/d"})
 	want := &Config{
-		ContextStorage: ContextStorage{false, "/var/tori", "postgres", Postgres{"postgres://tori:pass-of-db@db/tori", "/run/pw"}, 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400, 1.5, []RetentionRule{{"failed", "acme/widgets", 1, 2, 3, false}, {Repository: "law", Keep: true}}}, Masking{false, 4, 0.25}}, Search: RunSearch{SimilarRuns{true, "ollama/e"}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
+		ContextStorage: ContextStorage{false, "/var/tori", "postgres", Postgres{"postgres://tori:pass-of-db@db/tori", "/run/pw"}, "s3://runs/p?region=eu-west-2", 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Retention{3, 20, 400, 1.5, []RetentionRule{{"failed", "acme/widgets", 1, 2, 3, false}, {Repository: "law", Keep: true}}}, Masking{false, 4, 0.25}}, Search: RunSearch{SimilarRuns{true, "ollama/e"}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
 		LLM: LLM{
 			Provider: "script", Fallbacks: []string{"openai/m", "ollama/library/q:7b"}, FunctionCalling: "false", TimeoutSeconds: 10,
 			ConnectTimeoutSeconds: 3, FirstTokenTimeoutSeconds: 4, PricesFile: "p.yaml", StateDir: "/d/s",
@@ -342,7 +344,7 @@ func TestEveryKey(t *testing.T) {
 			Slack{"bot-of-slack", "app-of-slack", "signing-of-slack", "refresh-of-slack", "1.2", "client-of-slack", People{[]string{"U2", "W3"}, []string{"slack:T1:C1"}, "12:00-13:30", "09:15"}, Channel{"chat"}, "https://slack"}, HTTP{"secret-of-http", "http://127.0.0.1:9000/", People{[]string{"U3"}, []string{"http:ROOM"}, "01:00-02:00", "23:59"}, Channel{"chat"}}},
 		Sessions:             Sessions{"03:30", 4, 30},
 		Maintenance:          Maintenance{"02:15", "mail"},
-		Backup:               Backup{"s3://b/p", "never", 3, []string{"age1x"}, "/srv/key", S3{"https://s3:9000", "eu-west-1", "id-of-s3", "secret-of-s3", "token-of-s3"}},
+		Backup:               Backup{"s3://b/p", "never", 3, []string{"age1x"}, "/srv/key", S3{"https://s3:9000", "eu-west-1", "id-of-s3", "secret-of-s3", "token-of-s3"}, Azure{"https://azure", "anaccount", "a2V5LW9mLWF6dXJl"}},
 		Web:                  Web{"http://u:pass-of-search@127.0.0.1:8888"},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
 		Providers:            Providers{"restart it", OllamaRoles{4096, "300", 5000, 1}},
@@ -367,7 +369,7 @@ func TestEveryKey(t *testing.T) {
 		GitLab:     GitLab{"https://lab.example.com/git", "tok-of-lab", "u.txt", "/etc/l.pem", Watching{[]string{"g/sub/b", "g/*"}, "secret-of-lab-hooks", "i.txt", "m1", "mr", "m2", "m3", "m4", "m5", "m6", "m7", false, false, "triage", "omit", false, 8}},
 		Gitea:      Gitea{"https://tea.example.com", "tok-of-tea", "v.txt", "/etc/t.pem", Watching{[]string{"e/f"}, "secret-of-tea-hooks", "j.txt", "n1", "nr", "n2", "n3", "n4", "n5", "n6", "n7", false, false, "maintain", "omit", false, 7}},
 		Folder:     Folder{"/issues", "/src", "l8"},
-		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"}, IssueToMR: IssueToMR{true},
+		Scheduling: Scheduling{60, 6}, Queue: Queue{"postgres"}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug", "json", "/var/log/tori.log", 6, 7}, Telemetry: Telemetry{Traces{true, "http://otel:4318", "authorization=Bearer%20key-of-traces", true}}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"}, IssueToMR: IssueToMR{true},
 		Monitor: Monitor{3, Alerts{1.5, 2.5, 3.5, 4, 5.5, 0.25, 6, 7, 8.5, 9, 10.5, 0.5}, AlertNotify{"https://hooks.example/services/key-of-hook",
 			Mail{[]string{"ops@example.com"}, "tori@example.com", "", "mail.example.com", 465, "tls", "tori", "password-of-mail"}}},
 		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}, "https://bot.example/tori"}, Planning: planningFull(),
@@ -385,7 +387,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-users", "key-of-v", "key-of-web", "pa55word", "pass-of-db", "pass-of-search", "password-of-mail", "postgres://tori:pass-of-db@db/tori", "refresh-of-slack", "s3cret-value", "secret-of-hooks", "secret-of-http", "secret-of-lab-hooks", "secret-of-line", "secret-of-s3", "secret-of-tea-hooks", "signing-of-slack", "tok-of-git", "tok-of-lab", "tok-of-tea", "token-of-line", "token-of-s3"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-traces", "Bearer key-of-web", "Bearer%20key-of-traces", "a2V5LW9mLWF6dXJl", "app-of-slack", "authorization=Bearer%20key-of-traces", "bot-of-slack", "client-of-slack", "client-secret-of-web", "https://hooks.example/services/key-of-hook", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-traces", "key-of-users", "key-of-v", "key-of-web", "pa55word", "pass-of-db", "pass-of-search", "password-of-mail", "postgres://tori:pass-of-db@db/tori", "refresh-of-slack", "s3cret-value", "secret-of-hooks", "secret-of-http", "secret-of-lab-hooks", "secret-of-line", "secret-of-s3", "secret-of-tea-hooks", "signing-of-slack", "tok-of-git", "tok-of-lab", "tok-of-tea", "token-of-line", "token-of-s3"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -496,6 +498,16 @@ func TestErrors(t *testing.T) {
 		{"mail address", "monitor: {notify: {mail: {to: ['Ops <a@b.example>']}}}", `c.yaml:1: monitor.notify.mail.to[0]: expected an address of mail such as ops@example.com, found the text "Ops <a@b.example>"`},
 		{"report to nobody", "maintenance: {report_to: webhook}", `c.yaml:1: maintenance.report_to: webhook is not set up in monitor.notify`},
 		{"report to somebody", "maintenance: {report_to: ken}", `c.yaml:1: maintenance.report_to: expected mail, webhook, the id of a conversation such as slack:T1:C1, or nothing, found the text "ken"`},
+		{"blobs of another kind", "context_storage: {blobs: 'gs://b/p'}", `c.yaml:1: context_storage.blobs: expected file:///DIR, s3://BUCKET/PREFIX with ?endpoint=https://HOST&region=REGION or azure://CONTAINER/PREFIX with ?endpoint=https://HOST where it needs them, and no login in it (that is in backup.s3 or backup.azure), found the text "gs://b/p"`},
+		{"blobs with a login", "context_storage: {blobs: 's3://id:pass@b/p'}", `c.yaml:1: context_storage.blobs: expected file:///DIR, s3://BUCKET/PREFIX with ?endpoint=https://HOST&region=REGION or azure://CONTAINER/PREFIX with ?endpoint=https://HOST where it needs them, and no login in it (that is in backup.s3 or backup.azure), found a value that is not shown`},
+		{"blobs with a wrong word", "context_storage: {blobs: 's3://b/p?endpiont=https://x'}", `c.yaml:1: context_storage.blobs: expected file:///DIR, s3://BUCKET/PREFIX with ?endpoint=https://HOST&region=REGION or azure://CONTAINER/PREFIX with ?endpoint=https://HOST where it needs them, and no login in it (that is in backup.s3 or backup.azure), found the text "s3://b/p?endpiont=https://x"`},
+		{"blobs of Azure with a region", "context_storage: {blobs: 'azure://b/p?region=x'}", `c.yaml:1: context_storage.blobs: expected file:///DIR, s3://BUCKET/PREFIX with ?endpoint=https://HOST&region=REGION or azure://CONTAINER/PREFIX with ?endpoint=https://HOST where it needs them, and no login in it (that is in backup.s3 or backup.azure), found the text "azure://b/p?region=x"`},
+		{"blobs of no kind", "context_storage: {blobs: 'b/p'}", `c.yaml:1: context_storage.blobs: expected file:///DIR, s3://BUCKET/PREFIX with ?endpoint=https://HOST&region=REGION or azure://CONTAINER/PREFIX with ?endpoint=https://HOST where it needs them, and no login in it (that is in backup.s3 or backup.azure), found the text "b/p"`},
+		{"backups of another kind", "backup: {dir: 'gs://b/p'}", `c.yaml:1: backup.dir: expected a directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX, found the text "gs://b/p"`},
+		{"backups of no container", "backup: {dir: 'azure:///p'}", `c.yaml:1: backup.dir: expected a directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX, found the text "azure:///p"`},
+		{"blobs of no bucket", "context_storage: {blobs: 's3:///p'}", `c.yaml:1: context_storage.blobs: expected file:///DIR, s3://BUCKET/PREFIX with ?endpoint=https://HOST&region=REGION or azure://CONTAINER/PREFIX with ?endpoint=https://HOST where it needs them, and no login in it (that is in backup.s3 or backup.azure), found the text "s3:///p"`},
+		{"blobs anywhere", "context_storage: {blobs: 'file:///'}", `c.yaml:1: context_storage.blobs: expected file:///DIR, s3://BUCKET/PREFIX with ?endpoint=https://HOST&region=REGION or azure://CONTAINER/PREFIX with ?endpoint=https://HOST where it needs them, and no login in it (that is in backup.s3 or backup.azure), found the text "file:///"`},
+		{"blobs beside", "context_storage: {blobs: 'file://host/p'}", `c.yaml:1: context_storage.blobs: expected file:///DIR, s3://BUCKET/PREFIX with ?endpoint=https://HOST&region=REGION or azure://CONTAINER/PREFIX with ?endpoint=https://HOST where it needs them, and no login in it (that is in backup.s3 or backup.azure), found the text "file://host/p"`},
 		{"maintenance", "maintenance: {at: noon}", `c.yaml:1: maintenance.at: expected a time of the day as HH:MM, such as 04:00, found the text "noon"`},
 		{"cutover", "sessions: {cutover: '25:00'}", `c.yaml:1: sessions.cutover: expected a time of the day as HH:MM, such as 04:00, found the text "25:00"`},
 		{"half of line", "channels: {line: {channel_secret: abcdefgh}}", `c.yaml:1: channels.line needs both channel_secret and access_token, or neither`},
@@ -514,9 +526,10 @@ func TestErrors(t *testing.T) {
 		{"repository", "github: {repositories: [a/b, a/*, a]}", `c.yaml:1: github.repositories[2]: expected a repository as owner/name, or owner/* for all of an owner, found the text "a"`},
 		{"listen", "serve: {listen: 'x'}", `c.yaml:1: serve.listen: expected an address such as 127.0.0.1:8420, or nothing, found the text "x"`},
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
+		{"a queue in PostgreSQL of contexts in files", "queue: {driver: postgres}", "c.yaml:1: queue.driver is postgres and context_storage.backend is jsonl: a worker of another machine could not reach the contexts, so set that to postgres, too"},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, user_config_api, user_config, github, gitlab, gitea, folder, scheduling, workers, logging, telemetry, monitor, recovery, pause_resume, issue_to_mr, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, backup, search, context_inheritance\n" +
+			"context_storage, llm, routing, loop, chat, channels, sessions, web, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, user_config_api, user_config, github, gitlab, gitea, folder, scheduling, queue, workers, logging, telemetry, monitor, recovery, pause_resume, issue_to_mr, task_stop, serve, planning, approval, project_agent_rules, file_list_context, maintenance, backup, search, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -756,6 +769,28 @@ func TestLoad(t *testing.T) {
 
 // Every key is documented, has a default that Parse accepts and a variable of
 // its own.
+func TestBlobs(t *testing.T) {
+	t.Parallel()
+	login, azure := S3{"https://of-backups", "eu-west-1", "id", "secret", "token"}, Azure{"", "anaccount", "key"}
+	for url, want := range map[string]struct {
+		place string
+		s3    S3
+		azure Azure
+	}{
+		"":                 {"", login, azure},
+		"file:///srv/b c/": {"/srv/b c/", login, azure},
+		"s3://b":           {"s3://b", login, azure},
+		"s3://b/p/q/?endpoint=https%3A%2F%2Fs3.example.org:9000&region=auto": {"s3://b/p/q", S3{"https://s3.example.org:9000", "auto", "id", "secret", "token"}, azure},
+		"azure://b/p/":                          {"azure://b/p", login, azure},
+		"azure://b?endpoint=http://h:1/account": {"azure://b", login, Azure{"http://h:1/account", "anaccount", "key"}},
+	} {
+		c := &Config{ContextStorage: ContextStorage{Blobs: url}, Backup: Backup{S3: login, Azure: azure}}
+		if place, at := c.Blobs(); place != want.place || at.S3 != want.s3 || at.Azure != want.azure {
+			t.Errorf("%s: %s, %+v", url, place, at)
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -776,7 +811,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 458 {
+	if len(all) != 463 {
 		t.Errorf("%d keys", len(all))
 	}
 }

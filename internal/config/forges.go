@@ -118,11 +118,16 @@ type Scheduling struct {
 	CommentsInterval int `yaml:"comments_interval" default:"30" check:"min=5,max=86400" doc:"How often comments on what is being worked on are looked for, in seconds."`
 }
 
+// Queue is the section queue.
+type Queue struct {
+	Driver string `yaml:"driver" default:"local" check:"enum=local|postgres" doc:"local: tori serve works on what waits, on one machine. postgres: River hands runs to any number of tori serve and tori worker (docs/cluster.md); it needs context_storage.backend: postgres."`
+}
+
 // Workers is the section workers.
 type Workers struct {
-	Max           int `yaml:"max" default:"4" check:"min=1,max=10000" doc:"Tasks that tori serve works on at once."`
-	PerRepository int `yaml:"per_repository" default:"2" check:"min=0" doc:"Of those, how many of one repository; 0 for no limit."`
-	PerUser       int `yaml:"per_user" default:"0" check:"min=0" doc:"Of those, how many that one person asked for; 0 for no limit."`
+	Max           int `yaml:"max" default:"4" check:"min=1,max=10000" doc:"Tasks that tori serve, or one tori worker, works on at once."`
+	PerRepository int `yaml:"per_repository" default:"2" check:"min=0" doc:"How many of one repository are worked on at once, in all processes; 0 for no limit."`
+	PerUser       int `yaml:"per_user" default:"0" check:"min=0" doc:"How many that one person asked for are worked on at once, in all processes; 0 for no limit."`
 }
 
 // Recovery is the section recovery.

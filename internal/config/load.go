@@ -176,6 +176,11 @@ func (p *parser) finish() {
 		}
 		p.problem("config.keep_recent", p.at(o), s.MinMessagesToSummarize, s.KeepRecentMessages)
 	}
+	if c.Queue.Driver == "postgres" && s.Backend != "postgres" {
+		p.problem("config.queue", p.at(c.meta.origins["queue.driver"]), s.Backend)
+	} else if c.Queue.Driver == "postgres" && s.Blobs == "" {
+		p.warn("config.warn.blobs", p.at(c.meta.origins["queue.driver"]))
+	}
 	if o := c.meta.origins["llm.provider"]; c.LLM.Provider == "script" && c.LLM.Script.File == "" {
 		p.problem("config.script_file", p.at(o))
 	}

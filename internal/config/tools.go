@@ -24,9 +24,6 @@ type ToolRules struct {
 	Deny  []string `yaml:"deny" check:"tool" expand:"no" doc:"Tools that may not be used, whatever allow says."`
 }
 
-// None reports whether the rules keep nothing away.
-func (r ToolRules) None() bool { return len(r.Allow) == 0 && len(r.Deny) == 0 }
-
 // ToolRoles is the section tools.roles.
 type ToolRoles struct {
 	Chat       ToolRules `yaml:"chat" doc:"Tools of the role chat."`

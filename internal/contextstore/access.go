@@ -1,6 +1,8 @@
 package contextstore
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,11 +37,12 @@ func (v Viewer) maySeeDir(dir string) bool {
 
 // LocalViewer is the viewer of a person at this machine: user is the name and
 // uid the id that the system knows them by. Root and the owner of the files
-// are administrators, and so are the users that admins names.
+// are administrators, and so are the users that admins names; files that are not there
+// are those of whoever is about to make them.
 func LocalViewer(base string, uid int, user string, admins []string) Viewer {
 	v := Viewer{User: user}
 	st, err := os.Stat(base)
-	v.Admin = uid == 0 || err == nil && disk.OwnerOf(st) == uid ||
+	v.Admin = uid == 0 || err == nil && disk.OwnerOf(st) == uid || errors.Is(err, fs.ErrNotExist) ||
 		user != "" && slices.ContainsFunc(admins, func(a string) bool { return strings.EqualFold(a, user) })
 	return v
 }
@@ -49,10 +52,12 @@ func LocalViewer(base string, uid int, user string, admins []string) Viewer {
 // backups, and of Slack's tokens.
 func OwnFiles(base string) []string {
 	all := slices.Clone(StatusDirs)
-	for _, pattern := range []string{"tasks.db*", "house.db*", "search.db*", "audit.jsonl*", ".house", "links.key", "slack.token", "backup.json", index.UnindexedDir} {
+	for _, pattern := range []string{"tasks.db*", "house.db*", "search.db*", "audit.jsonl*", ".house", "links.key", "slack.token", "backup.json", index.UnindexedDir, ".restore-*/commit.json"} {
 		found, _ := filepath.Glob(filepath.Join(escapeGlob(base), pattern))
 		for _, f := range found {
-			all = append(all, filepath.Base(f))
+			if name, err := filepath.Rel(base, f); err == nil {
+				all = append(all, name)
+			}
 		}
 	}
 	return all

@@ -52,8 +52,8 @@ func TestLocalViewer(t *testing.T) {
 			t.Errorf("%+v: %+v", c, v)
 		}
 	}
-	if LocalViewer(filepath.Join(base, "none"), me+12345, "ken", nil).Admin {
-		t.Error("a base directory that is not there has an administrator")
+	if !LocalViewer(filepath.Join(base, "none"), me+12345, "ken", nil).Admin {
+		t.Error("who is about to make a base directory may not look after it")
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 	"toritsugi/internal/disk"
 )
 
-// backend is who keeps the contexts of the tests: "" the kernel, else sqlite or postgres.
-var backend = os.Getenv("TORI_TEST_BACKEND")
+// backend is who keeps the contexts of the tests: "" the kernel, else sqlite or postgres. It is asked for
+// while tests run: of what is asked before, go test does not know that its kept results depend on it.
+var backend = sync.OnceValue(func() string { return os.Getenv("TORI_TEST_BACKEND") })
 
 var mountedBases sync.Map
 
@@ -23,7 +24,7 @@ var mountedBases sync.Map
 // in it as files are moved in.
 func placed(t testing.TB, base string) {
 	t.Helper()
-	if backend == "" {
+	if backend() == "" {
 		return
 	}
 	if _, there := mountedBases.LoadOrStore(base, true); there {
@@ -68,7 +69,7 @@ func placed(t testing.TB, base string) {
 
 func openTables(t testing.TB, base string) (*tables.DB, error) {
 	o := tables.Options{Base: base}
-	if backend != "postgres" {
+	if backend() != "postgres" {
 		return tables.OpenSQLite(t.Context(), o, false)
 	}
 	s, err := database.Dial(t.Context(), database.ServerOptions{URL: pgtest.URL(t)})
@@ -76,13 +77,14 @@ func openTables(t testing.TB, base string) (*tables.DB, error) {
 		return nil, err
 	}
 	t.Cleanup(s.Close)
+	t.Cleanup(s.Serve(o.Base))
 	return tables.OpenPostgres(t.Context(), o, s)
 }
 
 // kernelOnly skips a test that is about files of the kernel.
 func kernelOnly(t *testing.T) {
 	t.Helper()
-	if backend != "" {
+	if backend() != "" {
 		t.Skip("about files of the kernel")
 	}
 }
@@ -156,3 +158,11 @@ type appender struct{ *disk.File }
 
 func (a appender) Write(b []byte) (int, error)       { _, err := a.Append(b); return len(b), err }
 func (a appender) WriteString(s string) (int, error) { return a.Write([]byte(s)) }
+
+// databaseFiles skips a test that is about tasks.db and house.db as files of SQLite.
+func databaseFiles(t *testing.T) {
+	t.Helper()
+	if backend() == "postgres" {
+		t.Skip("about tasks.db and house.db as files")
+	}
+}

@@ -48,10 +48,9 @@ type Context struct {
 	checks    *logFile
 	tokens    int64 // running total of the last message
 	buf       []byte
-	asides    asides  // that no line of summaries.jsonl has yet
-	recent    recent  // the latest messages, at hand
-	backlog   backlog // what the latest summary does not cover
-	rested    int64   // the last message at the latest heartbeat
+	asides    asides // that no line of summaries.jsonl has yet
+	recent    recent // the latest messages, at hand
+	rested    int64  // the last message at the latest heartbeat
 
 	stop chan struct{}
 	done sync.WaitGroup

@@ -21,8 +21,8 @@ const forgetBatch = 500
 
 // oldRuns are runs of which nothing was noted since a time, by uuid. A scope of marks may be another
 // thing than a run.
-const oldRuns = `SELECT uuid FROM (SELECT uuid FROM outbox_acks GROUP BY uuid HAVING max(acked_at) < ?1
-	UNION SELECT scope FROM marks WHERE length(scope) = 36 GROUP BY scope HAVING max(marked_at) < ?1) WHERE uuid > ?2 ORDER BY uuid LIMIT ?3`
+const oldRuns = `SELECT uuid FROM (SELECT uuid FROM outbox_acks GROUP BY uuid HAVING max(acked_at) < ?
+	UNION SELECT scope FROM marks WHERE length(scope) = 36 GROUP BY scope HAVING max(marked_at) < ?) AS old WHERE uuid > ? ORDER BY uuid LIMIT ?`
 
 // Forget removes from house.db what it knows of runs that are gone and that retention would have
 // removed a month ago or earlier: the deliveries of their effects, and marks. Without that it would
@@ -39,7 +39,7 @@ func (s *Store) Forget(ctx context.Context, r Retention) error {
 	for after := ""; ; {
 		var old []string
 		err := s.houseDB.use(ctx, func(h *database.Handles) (err error) {
-			old, err = database.Read(ctx, h.R, database.Text, oldRuns, before, after, forgetBatch)
+			old, err = database.Read(ctx, h.R, database.Text, oldRuns, before, before, after, forgetBatch)
 			return err
 		})
 		var gone []string

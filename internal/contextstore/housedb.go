@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"toritsugi/internal/contextstore/database"
@@ -79,6 +80,9 @@ func VerifyHouseDB(ctx context.Context, dir string) error {
 		return houseSchema().Verify(ctx, dir)
 	}
 	d, err := ReadHouseDB(ctx, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err == nil {
 		err = d.Close()
 	}

@@ -71,6 +71,7 @@ func TestWhatIsDeliveredIsNoLongerPending(t *testing.T) {
 }
 
 func TestErrorsOfHouseDBAreNotSwallowed(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	if err := s.Close(); err != nil {
@@ -109,6 +110,7 @@ func TestAMissingHouseDBIsMadeAnew(t *testing.T) {
 // Where deleted rows left much room, it is given back, while others have the file open; else the
 // file is left alone.
 func TestCompact(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	other := open(t, Options{BaseDir: s.BaseDir})
@@ -147,14 +149,14 @@ func TestIsAlone(t *testing.T) {
 	if IsAlone(s.BaseDir, "serve") {
 		t.Error("there is none")
 	}
-	release, err := s.Alone("serve")
+	alone, err := s.Alone("serve")
 	must(t, err)
 	for range 2 {
 		if !IsAlone(s.BaseDir, "serve") {
 			t.Error("there is one")
 		}
 	}
-	release()
+	alone.Release()
 	if IsAlone(s.BaseDir, "serve") {
 		t.Error("it is gone")
 	}

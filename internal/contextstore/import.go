@@ -34,11 +34,11 @@ func (s *Store) Import(ctx context.Context, record io.Reader, verify func(base s
 	if err := s.room(); err != nil {
 		return v, err
 	}
-	release, err := s.Alone("import")
+	alone, err := s.Alone("import")
 	if err != nil {
 		return v, err
 	}
-	defer release()
+	defer alone.Release()
 	left, err := filepath.Glob(filepath.Join(escapeGlob(s.BaseDir), importPrefix+"*"))
 	for _, dir := range left {
 		err = errors.Join(err, s.FS.RemoveAll(dir))

@@ -57,6 +57,7 @@ func TestInbox(t *testing.T) {
 
 // The answer to a commit is lost with the connection: the event is told all the same, once.
 func TestInboxWhoseCommitIsNotAnswered(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	at, err := url.Parse(pgtest.URL(t))
 	must(t, err)

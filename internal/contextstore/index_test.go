@@ -68,6 +68,7 @@ func TestTheRowSaysWhatTheFilesSay(t *testing.T) {
 }
 
 func TestDatabasesThatCannotBeUsed(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil func(path string) error
@@ -76,7 +77,7 @@ func TestDatabasesThatCannotBeUsed(t *testing.T) {
 	}{
 		"newer": {func(path string) error {
 			return execIn(path, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
-		}, "schema version 99, this program knows versions up to 4", database.ErrNewer},
+		}, "schema version 99, this program knows versions up to 5", database.ErrNewer},
 		"no database": {func(path string) error {
 			return kernel.WriteFile(path, []byte(strings.Repeat("hello ", 2000)), 0o600)
 		}, "tori reindex", database.ErrBroken},
@@ -146,13 +147,14 @@ func TestDatabasesThatCannotBeUsed(t *testing.T) {
 // An index of an older version is made anew by one alone, with the rows of the
 // directories.
 func TestAnOlderIndexIsMadeAnewByOneAlone(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	id := ended(t, s, key, task.Outcome{Status: task.Completed})
 	want := rowIn(t, s.index, id)
 	base := s.BaseDir
 	must(t, s.Close())
-	query(t, base, `DELETE FROM goose_db_version WHERE version_id = 4`)
+	query(t, base, `DELETE FROM goose_db_version WHERE version_id = 5`)
 	query(t, base, `UPDATE tasks SET total_tokens = 42`)
 	if _, err := index.OpenReader(t.Context(), base); !errors.Is(err, database.ErrOlder) {
 		t.Errorf("read only: %v", err)
@@ -223,6 +225,7 @@ func TestChildReads(t *testing.T) {
 
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
+	databaseFiles(t)
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
 		t.Skip("bubblewrap is not installed: run scripts/setup.sh")

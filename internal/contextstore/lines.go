@@ -37,8 +37,6 @@ type lineReader struct {
 	buf  []byte // a part of the file
 	row  int64  // bytes read on and on
 	long []byte // the latest line that buf did not hold
-
-	skipped int64 // lines that its user passed over
 }
 
 // The least and the most that a lineReader reads at once, bytes. A line that
@@ -199,30 +197,29 @@ func (r *lineReader) begin(off int64, head []byte) (n int, err error) {
 func candidate(b byte) bool { return b == '{' || b == ' ' || b == '\t' || b == '\r' }
 
 // whole cuts end back to behind the last line that is whole: one with its
-// newline, or one that lacks no more than that (ok). It returns what it cut.
-func (r *lineReader) whole(ok func(line []byte) bool) (torn int64, err error) {
+// newline, or one that lacks no more than that (ok).
+func (r *lineReader) whole(ok func(line []byte) bool) error {
 	if r.end == 0 {
-		return 0, nil
+		return nil
 	}
 	last, err := r.before(r.end)
 	if err != nil || last[len(last)-1] == '\n' {
-		return 0, err
+		return err
 	}
 	start, err := r.start(r.end)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	b, err := r.after(start)
 	if err != nil || len(b) == 0 {
-		return 0, err
+		return err
 	}
 	if candidate(b[0]) {
 		line, _, err := r.line(start)
 		if err != nil || ok(line) {
-			return 0, err
+			return err
 		}
 	}
-	torn = r.end - start
 	r.end = start
-	return torn, nil
+	return nil
 }

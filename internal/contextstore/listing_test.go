@@ -13,6 +13,7 @@ import (
 
 // A listing is the same with the index, without it, and by the directories.
 func TestListingIsTheSameWithoutTheIndex(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	for i, status := range task.Statuses() {

@@ -81,6 +81,15 @@ func ReadOwner(dir string) (owner Owner, held bool) {
 	return owner, filelock.Locked(path)
 }
 
+// Silent is for how long an owner on this machine has shown no sign. One of another is not silent: its
+// clock may be another one, and its lease tells.
+func (o Owner) Silent(now time.Time) time.Duration {
+	if o.HeartbeatAt.IsZero() || o.BootID != bootID() {
+		return 0
+	}
+	return now.Sub(o.HeartbeatAt.Time)
+}
+
 // Passing reports whether a file of a run or conversation is a lock or what a stopped write left: no
 // part of what is copied.
 func Passing(name string) bool {

@@ -10,6 +10,7 @@ import (
 
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -41,6 +42,23 @@ func (s *Store) Marks(ctx context.Context, scope string) (names []string, err er
 	return names, nil
 }
 
+// MarkOnce is Mark of what is kept once and never changed: value makes it where nothing is.
+func (s *Store) MarkOnce(ctx context.Context, scope, name string, value func() string) (string, error) {
+	if kept, err := s.Mark(ctx, scope, name); kept != "" || err != nil {
+		return kept, err
+	}
+	err := s.houseDB.use(ctx, func(h *database.Handles) error {
+		return database.Retry(ctx, func() error {
+			_, err := h.W.ExecContext(ctx, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?) ON CONFLICT(scope, name) DO NOTHING`, scope, name, value(), s.now().String())
+			return err
+		})
+	})
+	if err != nil {
+		return "", fmt.Errorf("keep the mark %s of %s: %w", name, scope, err)
+	}
+	return s.Mark(ctx, scope, name)
+}
+
 // SetMark keeps a short value durably in house.db: what a door must remember
 // and no directory can tell, as how far the comments of a repository were read. "" forgets it.
 func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
@@ -61,9 +79,15 @@ func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
 	return nil
 }
 
-// Alone makes the caller the only one of its kind in the base directory, until
-// release is called or the process ends. ErrBusy: there is one.
-func (s *Store) Alone(kind string) (release func(), err error) {
+// Alone is the right to be the only one of a kind in a base directory.
+type Alone struct {
+	lock disk.Lock
+	path string
+}
+
+// Alone makes the caller the only one of its kind in the base directory, until it is
+// released or the process ends. ErrBusy: there is one.
+func (s *Store) Alone(kind string) (*Alone, error) {
 	path := alonePath(s.BaseDir, kind)
 	l, err := filelock.Take(path, os.O_CREATE)
 	if errors.Is(err, filelock.ErrLocked) {
@@ -72,8 +96,15 @@ func (s *Store) Alone(kind string) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.Release, nil
+	return &Alone{l, path}, nil
 }
+
+// Held reports whether the caller is the only one still: another may be, after a while in which
+// the database could not be reached, or this process did not run.
+func (a *Alone) Held() bool { return a.lock.Held(a.path) }
+
+// Release gives the right up.
+func (a *Alone) Release() { a.lock.Release() }
 
 // IsAlone reports whether some process is the only one of its kind (Store.Alone) in a base directory
 // now. It takes no lock.

@@ -1,7 +1,6 @@
 package contextstore
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -20,24 +19,16 @@ import (
 // exact and Count is the last number; a number that stands there twice is given
 // twice; where numbers fall, the search finds a place, not always the first,
 // and every call still ends. A line that is no message (NULs, invalid JSON, no
-// number or role) is passed over and counted in Skipped, and a torn last line
-// is reported there; both are no errors. Invalid UTF-8 reads as U+FFFD in a
-// Message, and raw lines are given as they stand, with fields that we do not
-// know. A compressed log is unpacked into a file without a name when it is opened.
+// number or role) and a torn last line are passed over, which is no error.
+// Invalid UTF-8 reads as U+FFFD in a Message, and raw lines are given as they
+// stand, with fields that we do not know. A compressed log is unpacked into a
+// file without a name when it is opened.
 type MessageLog struct {
 	ctx  *Context // nil where a View is read
 	view View
 	file disk.Plain // the View's, nil where it has no messages
 
-	read    atomic.Int64
-	skipped atomic.Int64
-	torn    atomic.Int64
-}
-
-// Skipped is what a reader came across that is no message.
-type Skipped struct {
-	Lines int64 // whole lines, each as often as it was passed
-	Torn  int64 // bytes behind the last whole line, as of the latest call; while the owner appends they may be a line that is being written
+	read atomic.Int64
 }
 
 // MessageLog returns a reader of what was appended so far. It borrows the
@@ -66,9 +57,6 @@ func (l *MessageLog) Close() error {
 // BytesRead is how much was read of the file since the reader was made.
 func (l *MessageLog) BytesRead() int64 { return l.read.Load() }
 
-// Skipped is what the reader has passed over since it was made.
-func (l *MessageLog) Skipped() Skipped { return Skipped{l.skipped.Load(), l.torn.Load()} }
-
 // counted counts what is read of a file.
 type counted struct {
 	r io.ReaderAt
@@ -96,9 +84,7 @@ func (l *MessageLog) reader() (*lineReader, error) {
 		return nil, err
 	}
 	r := &lineReader{r: counted{l.file, &l.read}, end: st.Size()}
-	torn, err := r.whole(func(b []byte) bool { _, err := DecodeMessage(b); return err == nil })
-	l.torn.Store(torn)
-	return r, err
+	return r, r.whole(func(b []byte) bool { _, err := DecodeMessage(b); return err == nil })
 }
 
 // live is reader of a Context. The caller holds its mu.
@@ -111,7 +97,6 @@ func (l *MessageLog) with(f func(r *lineReader) error) error {
 	r, err := l.reader()
 	if err == nil {
 		err = f(r)
-		l.skipped.Add(r.skipped)
 	}
 	return l.wrap(err)
 }
@@ -135,9 +120,6 @@ func (l *MessageLog) at(r *lineReader, off int64) (m Message, raw []byte, next i
 		return m, nil, r.end, err
 	}
 	if !candidate(b[0]) {
-		if b[0] != '\n' {
-			r.skipped++
-		}
 		next, err = r.behind(off, r.end)
 		return m, nil, next, err
 	}
@@ -147,9 +129,6 @@ func (l *MessageLog) at(r *lineReader, off int64) (m Message, raw []byte, next i
 	}
 	m, err = DecodeMessage(raw)
 	if err != nil {
-		if len(bytes.TrimSpace(raw)) > 0 {
-			r.skipped++
-		}
 		return Message{}, nil, next, nil
 	}
 	m.Offset = off
@@ -204,20 +183,6 @@ func (l *MessageLog) Count() (int64, error) {
 	return m.Seq, nil
 }
 
-// First returns message 1, the system prompt; nil where the log does not begin
-// with it. Source: store-v3 §4.2 get_messages_for_llm, step 1.
-func (l *MessageLog) First() (first *Message, err error) {
-	err = l.with(func(r *lineReader) error {
-		return l.forward(r, 0, func(m Message, _ []byte) bool {
-			if m.Seq == 1 {
-				first = &m
-			}
-			return false
-		})
-	})
-	return first, err
-}
-
 // Last returns the latest message, nil where there is none.
 func (l *MessageLog) Last() (*Message, error) {
 	m, err := l.Recent(1)
@@ -269,7 +234,6 @@ func (l *MessageLog) Tail(n int, f func(m Message, raw []byte) bool) error {
 			if err != nil {
 				return err
 			}
-			r.skipped = 0 // they are passed again
 		}
 		return l.forward(r, from, f)
 	})
@@ -304,37 +268,4 @@ func (l *MessageLog) rangeOf(r *lineReader, from, to int64, f func(m Message, ra
 func (l *MessageLog) OffsetOf(seq int64) (offset int64, err error) {
 	err = l.with(func(r *lineReader) error { offset, err = seek(r, seq); return err })
 	return offset, err
-}
-
-// Tokens is the sum of the tokens of the messages numbered from to to, both
-// included. It follows from the running totals around them: what a line that
-// was damaged later had counts too. Where lines carry no total (store-v2, other
-// hands) they are read one by one.
-func (l *MessageLog) Tokens(from, to int64) (tokens int64, err error) {
-	err = l.with(func(r *lineReader) error { tokens, err = l.tokens(r, from, to); return err })
-	return tokens, err
-}
-
-// Unsummarized is how many messages follow the last one that the latest summary
-// covers, and their tokens; the final summary covers none. Source: store-v3
-// §4.2 get_unsummarized_token_count, §7.1. For the owner it costs nothing once
-// it was asked for; else it is found like Count and Tokens. Where lines carry
-// no running total they are read one by one, and those that are flagged as
-// summarized are left out (spec/README "summarized flag").
-func (l *MessageLog) Unsummarized() (count, tokens int64, err error) {
-	if l.ctx != nil {
-		count, tokens, err = l.ctx.unsummarized(l)
-		return count, tokens, l.wrap(err)
-	}
-	// The summary is read first: the messages that it covers are there by then.
-	s, err := l.view.LatestSummary()
-	if err != nil {
-		return 0, 0, err
-	}
-	end := int64(0)
-	if s != nil {
-		end = s.EndSeq
-	}
-	err = l.with(func(r *lineReader) error { count, tokens, err = l.since(r, end); return err })
-	return count, tokens, err
 }

@@ -23,32 +23,27 @@ import (
 
 // naive reads a whole log as the reader must see it: every line that decodes,
 // and how many others there are.
-func naive(file []byte) (msgs []Message, raw []string, bad int) {
+func naive(file []byte) (msgs []Message, raw []string) {
 	at := int64(0)
 	for _, line := range bytes.SplitAfter(file, []byte("\n")) {
 		text := bytes.TrimSuffix(line, []byte("\n"))
 		m, err := DecodeMessage(text)
-		switch {
-		case err == nil:
+		if err == nil {
 			m.Offset = at
 			msgs, raw = append(msgs, m), append(raw, string(text))
-		case len(text) < len(line) && len(bytes.TrimSpace(text)) > 0:
-			bad++
 		}
 		at += int64(len(line))
 	}
-	return msgs, raw, bad
+	return msgs, raw
 }
 
-// dir is a context's directory with the given logs in it.
-func dir(t testing.TB, messages, summaries []byte) View {
+// dir is a context's directory with the given messages in it, none for nil.
+func dir(t testing.TB, messages []byte) View {
 	t.Helper()
 	v := View{Dir: t.TempDir(), Metadata: Metadata{UUID: "u"}}
-	for name, b := range map[string][]byte{Messages: messages, Summaries: summaries} {
-		if b != nil {
-			if err := kernel.WriteFile(filepath.Join(v.Dir, name), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+	if messages != nil {
+		if err := kernel.WriteFile(filepath.Join(v.Dir, Messages), messages, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return v
@@ -96,7 +91,6 @@ type file struct {
 	totals  bool // some lines carry a running total
 	whole   bool // no line is damaged
 	lastSeq int64
-	torn    int // bytes behind the last line
 }
 
 // genFile draws a log: of ours, of another writer, or begun by one and continued
@@ -131,7 +125,7 @@ var genFile = rapid.Custom(func(t *rapid.T) file {
 		}
 	}
 	torn := rapid.SampledFrom([]string{"", "", `{"seq":`, fmt.Sprintf(`{"seq":%d,"role":"user","content":"`, f.lastSeq+1), strings.Repeat("\x00", 5000), "\x00", strings.Repeat("y", 3000)}).Draw(t, "torn")
-	f.torn, b = len(torn), append(b, torn...)
+	b = append(b, torn...)
 	if torn == "" && len(b) > 0 && f.whole && rapid.Bool().Draw(t, "newline missing") {
 		b = b[:len(b)-1]
 	}
@@ -148,28 +142,19 @@ func TestFoundIsWhatIsThere(t *testing.T) {
 	root := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		f := genFile.Draw(rt, "file")
-		all, raw, bad := naive([]byte(f.text))
-		end := int64(rapid.IntRange(0, 70).Draw(rt, "summarized up to"))
-		var summaries []byte
-		if end > 0 {
-			summaries = fmt.Appendf(nil, `{"id":1,"start_seq":1,"end_seq":%d,"summary":"s"}`+"\n"+`{"id":2,"start_seq":1,"end_seq":999,"summary":"s","final":true}`+"\n", end)
-		}
+		all, raw := naive([]byte(f.text))
 		v := View{Dir: root}
 		checked(rt, kernel.WriteFile(filepath.Join(root, Messages), []byte(f.text), 0o600))
-		checked(rt, kernel.WriteFile(filepath.Join(root, Summaries), summaries, 0o600))
 		l, err := v.MessageLog()
 		checked(rt, err)
 		defer func() { _ = l.Close() }()
 
 		from, to := int64(rapid.IntRange(-1, 70).Draw(rt, "from")), int64(rapid.IntRange(-1, 70).Draw(rt, "to"))
 		var want, got []Message
-		var tokens, count, open int64
+		var tokens int64
 		for _, m := range all {
 			if from <= m.Seq && m.Seq <= to {
 				want, tokens = append(want, m), tokens+int64(m.Tokens)
-			}
-			if m.Seq > end && !m.Summarized {
-				count, open = count+1, open+int64(m.Tokens)
 			}
 		}
 		checked(rt, l.Range(from, to, func(m Message, _ []byte) bool { got = append(got, m); return true }))
@@ -186,13 +171,8 @@ func TestFoundIsWhatIsThere(t *testing.T) {
 			rt.Errorf("OffsetOf(%d) = %d, the message is at %d", from, at, all[i].Offset)
 		}
 
-		if n, err := l.Tokens(from, to); err != nil || n != tokens {
+		if n, err := tokensOf(l, from, to); err != nil || n != tokens {
 			rt.Errorf("Tokens(%d, %d) = %d, %v; want %d", from, to, n, err, tokens)
-		}
-		if !f.gaps || !f.totals { // else the count is that of the numbers
-			if n, sum, err := l.Unsummarized(); err != nil || n != count || sum != open {
-				rt.Errorf("Unsummarized after %d = %d messages, %d tokens, %v; want %d, %d", end, n, sum, err, count, open)
-			}
 		}
 
 		n := rapid.IntRange(-1, 70).Draw(rt, "n")
@@ -214,25 +194,12 @@ func TestFoundIsWhatIsThere(t *testing.T) {
 		checked(rt, err)
 		equal(rt, "Recent", all[len(all)-min(max(n, 0), len(all)):], got)
 
-		first, err := l.First()
-		checked(rt, err)
-		if len(all) > 0 && all[0].Seq == 1 != (first != nil) {
-			rt.Errorf("First = %v", first)
-		}
 		last, err := l.Last()
 		checked(rt, err)
 		seq, err := l.Count()
 		checked(rt, err)
 		if len(all) == 0 && (last != nil || seq != 0) || len(all) > 0 && (last == nil || last.Offset != all[len(all)-1].Offset || seq != last.Seq) {
 			rt.Errorf("Last = %v, Count = %d", last, seq)
-		}
-
-		fresh, err := v.MessageLog()
-		checked(rt, err)
-		defer func() { _ = fresh.Close() }()
-		checked(rt, fresh.Tail(-1, func(Message, []byte) bool { return true }))
-		if s := fresh.Skipped(); s.Lines != int64(bad) || s.Torn != int64(f.torn) {
-			rt.Errorf("skipped %+v, want %d lines and %d bytes", s, bad, f.torn)
 		}
 	})
 }
@@ -241,6 +208,12 @@ func checked(t *rapid.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// tokensOf is the sum of the tokens of the messages from to to.
+func tokensOf(l *MessageLog, from, to int64) (n int64, err error) {
+	err = l.with(func(r *lineReader) error { n, err = l.tokens(r, from, to); return err })
+	return n, err
 }
 
 func equal(t *rapid.T, what string, want, got []Message) {
@@ -267,13 +240,11 @@ func TestOwnersAnswersAreTheFiles(t *testing.T) {
 		defer func() { _ = c.Transition(t.Context(), task.Outcome{Status: task.Stopped}) }()
 		l := c.MessageLog()
 		var written []Message
-		covered := int64(0)
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 5).Draw(rt, "step") {
 			case 0:
 				if n := c.LastSeq(); n > 0 {
-					covered = int64(rapid.IntRange(1, int(n)).Draw(rt, "end"))
-					_, err := c.AppendSummary(Summary{StartSeq: 1, EndSeq: covered, Summary: "s"})
+					_, err := c.AppendSummary(Summary{StartSeq: 1, EndSeq: int64(rapid.IntRange(1, int(n)).Draw(rt, "end")), Summary: "s"})
 					checked(rt, err)
 				}
 			case 1:
@@ -295,21 +266,12 @@ func TestOwnersAnswersAreTheFiles(t *testing.T) {
 			}
 			file, err := readFile(filepath.Join(c.Dir(), Messages))
 			checked(rt, err)
-			all, _, _ := naive(file)
+			all, _ := naive(file)
 			equal(rt, "what Append returned", all, written)
 			n := rapid.IntRange(1, 30).Draw(rt, "n")
 			got, err := l.Recent(n)
 			checked(rt, err)
 			equal(rt, "Recent", all[max(len(all)-n, 0):], got)
-			var tokens int64
-			for _, m := range all[covered:] {
-				tokens += int64(m.Tokens)
-			}
-			count, open, err := l.Unsummarized()
-			checked(rt, err)
-			if count != int64(len(all))-covered || open != tokens {
-				rt.Errorf("Unsummarized after %d = %d, %d; want %d, %d", covered, count, open, int64(len(all))-covered, tokens)
-			}
 		}
 	})
 }
@@ -385,7 +347,7 @@ func TestViewOfAGrowingFile(t *testing.T) {
 	t.Parallel()
 	one, _ := jsonl.Append(nil, Message{Seq: 1, Role: "system", Content: "be good", Tokens: 1, Sum: 1})
 	two, _ := jsonl.Append(nil, Message{Seq: 2, Role: "user", Content: "長い", Tokens: 1, Sum: 2})
-	v := dir(t, one, nil)
+	v := dir(t, one)
 	l := logOf(t, v)
 	f, err := kernel.OpenFile(filepath.Join(v.Dir, Messages), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -401,13 +363,13 @@ func TestViewOfAGrowingFile(t *testing.T) {
 			want = 2
 		}
 		n, err := l.Count()
-		tokens, terr := l.Tokens(1, 9)
+		tokens, terr := tokensOf(l, 1, 9)
 		at, aerr := l.OffsetOf(9)
 		if n != want || tokens != want || err != nil || terr != nil || aerr != nil {
 			t.Fatalf("after %d bytes: Count %d, Tokens %d, want %d; %v %v %v", i+1, n, tokens, want, err, terr, aerr)
 		}
-		if want == 1 && (at != int64(len(one)) || l.Skipped().Torn != int64(i+1)) {
-			t.Fatalf("after %d bytes the end is %d, torn %+v", i+1, at, l.Skipped())
+		if want == 1 && at != int64(len(one)) {
+			t.Fatalf("after %d bytes the end is %d", i+1, at)
 		}
 	}
 }
@@ -443,8 +405,8 @@ func TestReadersBesideTheOwner(t *testing.T) {
 						t.Errorf("Recent: %d after %d", got[i].Seq, got[i-1].Seq)
 					}
 				}
-				if err != nil || rerr != nil || recentErr != nil || want != n || l.Skipped().Lines > 0 {
-					t.Errorf("%d of %d messages: %v %v %v, skipped %+v", want, n, err, rerr, recentErr, l.Skipped())
+				if err != nil || rerr != nil || recentErr != nil || want != n {
+					t.Errorf("%d of %d messages: %v %v %v", want, n, err, rerr, recentErr)
 					return
 				}
 			}
@@ -478,7 +440,7 @@ func history(n int) []byte {
 func TestWhatIsReadDoesNotGrowWithTheHistory(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2_000, 40_000} {
-		v := dir(t, history(n), []byte(fmt.Sprintf(`{"id":1,"start_seq":1,"end_seq":%d,"summary":"s"}`+"\n", n/2)))
+		v := dir(t, history(n))
 		from, to := int64(n/3), int64(n/3+400)
 		window := int64(0)
 		for name, c := range map[string]struct {
@@ -491,14 +453,9 @@ func TestWhatIsReadDoesNotGrowWithTheHistory(t *testing.T) {
 				return want == to+1, err
 			}},
 			"OffsetOf": {func() int64 { return 24 << 10 }, func(l *MessageLog) (bool, error) { at, err := l.OffsetOf(to); return at > 0, err }},
-			"Tokens":   {func() int64 { return 64 << 10 }, func(l *MessageLog) (bool, error) { x, err := l.Tokens(from, to); return x == 401*11, err }},
-			"Unsummarized": {func() int64 { return 64 << 10 }, func(l *MessageLog) (bool, error) {
-				c, x, err := l.Unsummarized()
-				return c == int64(n/2) && x == 11*c, err
-			}},
-			"Count":  {func() int64 { return 4 << 10 }, func(l *MessageLog) (bool, error) { x, err := l.Count(); return x == int64(n), err }},
-			"First":  {func() int64 { return 4 << 10 }, func(l *MessageLog) (bool, error) { m, err := l.First(); return m != nil && m.Seq == 1, err }},
-			"Recent": {func() int64 { return 16 << 10 }, func(l *MessageLog) (bool, error) { m, err := l.Recent(20); return len(m) == 20, err }},
+			"Tokens":   {func() int64 { return 64 << 10 }, func(l *MessageLog) (bool, error) { x, err := tokensOf(l, from, to); return x == 401*11, err }},
+			"Count":    {func() int64 { return 4 << 10 }, func(l *MessageLog) (bool, error) { x, err := l.Count(); return x == int64(n), err }},
+			"Recent":   {func() int64 { return 16 << 10 }, func(l *MessageLog) (bool, error) { m, err := l.Recent(20); return len(m) == 20, err }},
 		} {
 			l := logOf(t, v)
 			ok, err := c.do(l)
@@ -511,22 +468,20 @@ func TestWhatIsReadDoesNotGrowWithTheHistory(t *testing.T) {
 
 func TestNoMessagesAndNoContext(t *testing.T) {
 	t.Parallel()
-	for name, v := range map[string]View{"missing": dir(t, nil, nil), "empty": dir(t, []byte{}, nil), "NULs": dir(t, make([]byte, 100<<10), nil)} {
+	for name, v := range map[string]View{"missing": dir(t, nil), "empty": dir(t, []byte{}), "NULs": dir(t, make([]byte, 100<<10))} {
 		l := logOf(t, v)
-		first, e1 := l.First()
 		last, e2 := l.Last()
 		n, e3 := l.Count()
 		at, e4 := l.OffsetOf(7)
-		tokens, e5 := l.Tokens(1, 7)
-		c, x, e6 := l.Unsummarized()
+		tokens, e5 := tokensOf(l, 1, 7)
 		recent, e7 := l.Recent(3)
-		for _, err := range []error{e1, e2, e3, e4, e5, e6, e7} {
+		for _, err := range []error{e2, e3, e4, e5, e7} {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if first != nil || last != nil || n != 0 || at != 0 || tokens != 0 || c != 0 || x != 0 || len(recent) != 0 {
-			t.Errorf("%s: %v %v %d %d %d %d %d %v", name, first, last, n, at, tokens, c, x, recent)
+		if last != nil || n != 0 || at != 0 || tokens != 0 || len(recent) != 0 {
+			t.Errorf("%s: %v %d %d %d %v", name, last, n, at, tokens, recent)
 		}
 	}
 	gone := View{Dir: filepath.Join(t.TempDir(), "moved")}
@@ -557,7 +512,7 @@ func TestReaderOfAClosedContextFails(t *testing.T) {
 // promised, but every call ends and gives only what is there.
 func TestNumbersThatFall(t *testing.T) {
 	t.Parallel()
-	v := dir(t, slices.Concat(history(300), history(200), history(5)), nil)
+	v := dir(t, slices.Concat(history(300), history(200), history(5)))
 	l := logOf(t, v)
 	for seq := int64(0); seq < 310; seq += 7 {
 		if _, err := l.OffsetOf(seq); err != nil {
@@ -571,7 +526,7 @@ func TestNumbersThatFall(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Tokens(seq, seq+20); err != nil {
+		if _, err := tokensOf(l, seq, seq+20); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -584,7 +539,7 @@ func TestOneNumberManyTimes(t *testing.T) {
 	t.Parallel()
 	one, _ := jsonl.Append(nil, Message{Seq: 4, Role: "user", Content: "x"})
 	two, _ := jsonl.Append(nil, Message{Seq: 5, Role: "user", Content: "y"})
-	l := logOf(t, dir(t, append(bytes.Repeat(one, 20000), bytes.Repeat(two, 20000)...), nil))
+	l := logOf(t, dir(t, append(bytes.Repeat(one, 20000), bytes.Repeat(two, 20000)...)))
 	for seq, want := range map[int64]int{4: 0, 5: 20000 * len(one), 6: 20000 * (len(one) + len(two))} {
 		if at, err := l.OffsetOf(seq); at != int64(want) || err != nil {
 			t.Errorf("message %d is at %d, %v; want %d", seq, at, err, want)
@@ -617,7 +572,7 @@ func TestIdleContextLetsGo(t *testing.T) {
 // An idle context with 20 typical messages takes at most 64 KiB (DESIGN §9). It
 // measures memory and so runs alone.
 func TestIdleContextIsSmall(t *testing.T) {
-	if backend == "postgres" {
+	if backend() == "postgres" {
 		t.Skip("the connections of the pool are what this would measure")
 	}
 	const contexts = 30
@@ -669,13 +624,13 @@ func FuzzMessageLog(f *testing.F) {
 		}
 		v := View{Dir: root}
 		l := logOf(t, v)
-		all, raw, bad := naive(data)
+		all, raw := naive(data)
 		var got []string
 		if err := l.Tail(-1, func(_ Message, b []byte) bool { got = append(got, string(b)); return true }); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(raw, got) || l.Skipped().Lines != int64(bad) {
-			t.Fatalf("%d lines, %d skipped; want %d, %d", len(got), l.Skipped().Lines, len(raw), bad)
+		if !slices.Equal(raw, got) {
+			t.Fatalf("%d lines, want %d", len(got), len(raw))
 		}
 		if err := l.Range(from, to, func(m Message, b []byte) bool {
 			if m.Seq < from || m.Seq > to || !slices.ContainsFunc(all, func(a Message) bool { return a.Offset == m.Offset }) {
@@ -693,10 +648,7 @@ func FuzzMessageLog(f *testing.F) {
 		if err != nil || at < 0 || at > int64(len(data)) {
 			t.Fatal(at, err)
 		}
-		if _, err := l.Tokens(from, to); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := l.Unsummarized(); err != nil {
+		if _, err := tokensOf(l, from, to); err != nil {
 			t.Fatal(err)
 		}
 	})

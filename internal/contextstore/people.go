@@ -92,6 +92,9 @@ func (d *HouseDB) Links(ctx context.Context) (all []Link, err error) {
 func LinksAt(ctx context.Context, dir string) ([]Link, error) {
 	if database.ServerOf(dir) != nil {
 		d, err := ReadHouseDB(ctx, dir)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/contextstore/database/pgtest"
 )
 
 // Whoever reads is not told of a link that this process removed, nor for long of one that another
@@ -126,4 +129,20 @@ func TestFollowers(t *testing.T) {
 			t.Errorf("%+v, %v", all, err)
 		}
 	})
+}
+
+// Before anything works on a server there is no house.db, as there is none in a new directory.
+func TestNothingOnAServerYet(t *testing.T) {
+	t.Parallel()
+	server, err := database.Dial(t.Context(), database.ServerOptions{URL: pgtest.URL(t)})
+	must(t, err)
+	t.Cleanup(server.Close)
+	base := t.TempDir()
+	t.Cleanup(server.Serve(base))
+	if all, err := LinksAt(t.Context(), base); err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if err := VerifyHouseDB(t.Context(), base); err != nil {
+		t.Error(err)
+	}
 }

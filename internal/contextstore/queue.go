@@ -27,7 +27,7 @@ func (s *Store) Queued(ctx context.Context, after string, limit int) ([]Waiting,
 		if err != nil || v.Status() != task.Queued {
 			return nil //nolint:nilerr // what cannot be read cannot be claimed
 		}
-		all = append(all, Waiting{UUID: v.Metadata.UUID, Key: v.Metadata.TaskKey, User: v.Metadata.User, Cursor: v.Metadata.CreatedAt.String() + " " + v.Metadata.UUID})
+		all = append(all, v.waiting())
 		return nil
 	})
 	slices.SortFunc(all, func(a, b Waiting) int { return strings.Compare(a.Cursor, b.Cursor) })
@@ -37,6 +37,36 @@ func (s *Store) Queued(ctx context.Context, after string, limit int) ([]Waiting,
 	}
 	return all[at:min(at+limit, len(all))], err
 }
+
+func (v View) waiting() Waiting {
+	return Waiting{UUID: v.Metadata.UUID, Key: v.Metadata.TaskKey, User: v.Metadata.User, Cursor: v.Metadata.CreatedAt.String() + " " + v.Metadata.UUID}
+}
+
+// Waits returns a run as it stands in the queue; false where it does not wait to be claimed.
+func (s *Store) Waits(uuid string) (w Waiting, waits bool, err error) {
+	v, err := s.View(uuid)
+	if errors.Is(err, ErrNotFound) {
+		return w, false, nil
+	}
+	return v.waiting(), err == nil && v.Status() == task.Queued, err
+}
+
+// Working returns the rows of the runs that are worked on, by whomever, as far as there is an index.
+func (s *Store) Working(ctx context.Context) (all []Row, err error) {
+	if s.index == nil {
+		return nil, nil
+	}
+	for f := (Filter{Status: task.Running, Limit: 1000}); ; {
+		p, err := s.index.List(ctx, f)
+		if all = append(all, p.Rows...); err != nil || p.Next == "" {
+			return all, err
+		}
+		f.After = p.Next
+	}
+}
+
+// Turn waits for a short turn among all processes at the base directory. release ends it.
+func (s *Store) Turn(ctx context.Context) (release func(), err error) { return s.base.Turn(ctx) }
 
 // Running calls f for each run in running/: with its owner, and whether that
 // one still lives. It reads the directories: the kernel's locks tell, not rows.

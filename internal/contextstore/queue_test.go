@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -213,6 +214,7 @@ func TestReadWhileItMoves(t *testing.T) {
 				t.Error(err)
 				return
 			}
+			time.Sleep(rand.N(2 * time.Millisecond)) // nothing moves again and again while it is looked for
 		}
 	})
 	for range 300 {

@@ -30,6 +30,7 @@ type View struct {
 	State    State
 	Owner    Owner
 	Held     bool // a live process owns it now
+	Edition  int  // StoreV2 or StoreV3 of what an ancestor wrote, else 0
 }
 
 // Status is the task's status; a missing or damaged state.json is answered by
@@ -43,6 +44,10 @@ func (v View) Status() task.Status {
 		return task.Completed
 	case "failed", Timeout:
 		return task.Failed
+	case Completing:
+		if filepath.Base(filepath.Dir(v.Dir)) == DirCompleted { // that word alone was left to write (store-v2 §4.4)
+			return task.Completed
+		}
 	}
 	switch filepath.Base(filepath.Dir(v.Dir)) {
 	case DirQueued:
@@ -61,7 +66,7 @@ var outcome = lazyregexp.New(`(?m)^Outcome: ([a-z]+)\.`)
 // endOf is how a run in completed/ ended, as its final summary tells it: that
 // was written before the transition. Where it tells nothing, failed.
 func endOf(dir string) task.Status {
-	if f, err := lastSummary(dir, final); err == nil && f != nil {
+	if f, err := lastSummary(dir, func(s Summary) bool { return s.Final }); err == nil && f != nil {
 		switch {
 		case f.Outcome == Unverified:
 			return task.Completed
@@ -75,33 +80,26 @@ func endOf(dir string) task.Status {
 	return task.Failed
 }
 
-// Interrupted reports that the run is marked running but nobody runs it.
-func (v View) Interrupted() bool { return v.Status() == task.Running && !v.Held }
+// Interrupted reports that the run is marked running but nobody runs it. Of an ancestor's nobody
+// can tell.
+func (v View) Interrupted() bool { return v.Status() == task.Running && !v.Held && v.Edition == 0 }
 
 // Stale reports that a process owns the context and has not shown itself for
 // longer than after, and for how long: an alert, not a reason to take the
 // context away. An after of 0 is never.
 func (v View) Stale(now time.Time, after time.Duration) (age time.Duration, stale bool) {
-	if !v.Held || after <= 0 || v.Owner.HeartbeatAt.IsZero() {
+	if !v.Held || after <= 0 {
 		return 0, false
 	}
-	age = now.Sub(v.Owner.HeartbeatAt.Time)
+	age = v.Owner.Silent(now)
 	return age, age > after
 }
 
 // ReadView reads one context directory. A damaged state.json is not an error.
 func ReadView(dir string) (View, error) {
-	v := View{Dir: dir}
-	var err error
-	if v.Metadata, err = ReadMetadata(dir); err != nil {
-		return v, err
-	}
-	if v.Metadata.UUID != filepath.Base(dir) { // a copy of another run: what is done to it would be done to that
-		return v, i18n.E("contextstore.other_uuid", filepath.Join(dir, MetadataFile), v.Metadata.UUID)
-	}
-	v.State, _ = ReadState(dir)
-	v.Owner, v.Held = ReadOwner(dir)
-	return v, nil
+	var l Looker
+	v, err := l.View(dir)
+	return v, errors.Join(err, l.Close())
 }
 
 // Find opens the view of the context whose uuid begins with prefix. Not found,
@@ -176,7 +174,7 @@ func eachDir(dir string, f func(dir string) error) error {
 // Listing is the newest contexts that match, newest first, and how many matched.
 type Listing struct {
 	Views   []View
-	Total   int
+	Total   int      // of all, where no more than status and user is asked for
 	Damaged []string // directories whose metadata cannot be read, at most a few
 	Scanned bool     // the directories were read for it, not the index
 }
@@ -184,8 +182,7 @@ type Listing struct {
 // List returns the newest contexts that the filter takes, of those that the
 // viewer may see. It asks tasks.db where that holds every context; what has not
 // ended is read from its directory nonetheless. Else it reads all directories:
-// slower, and the same. Text is asked of the index only. Memory is bounded by
-// the limit, not by how many there are.
+// slower, and the same. Memory is bounded by the limit, not by how many there are.
 func List(ctx context.Context, base string, who Viewer, f Filter) (Listing, error) {
 	if f.Limit == 0 {
 		f.Limit = index.DefaultLimit
@@ -203,15 +200,16 @@ func takes(f Filter, v View) bool {
 	k, same := v.Metadata.TaskKey, func(want, have string) bool { return want == "" || want == have }
 	return same(string(f.Status), string(v.Status())) && same(f.User, v.Metadata.User) && same(f.Source, k.Source) && same(f.Owner, k.Owner) &&
 		same(f.Repo, k.Repo) && same(f.Type, k.Type) && same(f.ID, k.ID) &&
-		(f.Since.IsZero() || !v.Metadata.CreatedAt.Before(f.Since)) && (f.Until.IsZero() || v.Metadata.CreatedAt.Before(f.Until))
+		(f.Since.IsZero() || !v.Metadata.CreatedAt.Before(f.Since))
 }
 
 // scan returns the newest limit contexts for which keep is true.
 func scan(base string, limit int, who Viewer, keep func(View) bool) (Listing, error) {
 	out := Listing{Scanned: true}
 	var newest oldestFirst
+	var l Looker
 	err := walk(base, func(dir string) error {
-		v, err := ReadView(dir)
+		v, err := l.View(dir)
 		if err != nil {
 			if who.Admin && len(out.Damaged) < 10 { // whose it is nobody can tell
 				out.Damaged = append(out.Damaged, fmt.Sprintf("%s: %v", dir, err))
@@ -232,7 +230,7 @@ func scan(base string, limit int, who Viewer, keep func(View) bool) (Listing, er
 	for i := len(newest) - 1; i >= 0; i-- {
 		out.Views[i] = heap.Pop(&newest).(View)
 	}
-	return out, err
+	return out, errors.Join(err, l.Close())
 }
 
 // oldestFirst is a heap of views by creation time.

@@ -43,7 +43,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 					for _, log := range []string{Messages, Summaries, Tools} {
 						_ = v.Tail(log, 10, func([]byte) error { return nil })
 					}
-					_, _ = v.FinalSummary()
+					_, _ = v.LastFinal()
 				}
 			})
 			within(t, "a check", func() {

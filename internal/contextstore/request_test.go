@@ -319,6 +319,11 @@ func TestAStaleHeartbeatIsNoticedAndNothingElse(t *testing.T) {
 	if age, stale := v.Stale(now.Add(95*time.Second), time.Minute); !stale || age != 95*time.Second {
 		t.Error(age, stale)
 	}
+	other := v
+	other.Owner.BootID = "of another machine"
+	if age, stale := other.Stale(now.Add(time.Hour), time.Minute); stale {
+		t.Errorf("its clock may be another: %s", age)
+	}
 	if _, _, err := s.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrBusy) {
 		t.Errorf("a stale heartbeat frees no run: %v", err)
 	}
@@ -336,6 +341,7 @@ func TestAStaleHeartbeatIsNoticedAndNothingElse(t *testing.T) {
 // Somebody deletes the database that others have open: what they do from then
 // on is in the new one.
 func TestIndexDeletedWhileInUse(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	c := begin(t, s)
@@ -368,6 +374,7 @@ func TestIndexDeletedWhileInUse(t *testing.T) {
 
 // A clock that is set back makes no time negative and takes no order away.
 func TestTheClockGoesBackwards(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := open(t, Options{Now: func() time.Time { now = now.Add(-time.Hour); return now }})
@@ -430,6 +437,7 @@ func TestNumbersGoOnAfterAGap(t *testing.T) {
 
 // Making the index anew asks house.db what was delivered, and that is gone too.
 func TestBothDatabasesDeletedWhileInUse(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	c := begin(t, s)
@@ -485,6 +493,7 @@ func TestAskingInVainLeavesTheRow(t *testing.T) {
 
 // A state.json that fell behind its row is no reason to leave an end unfinished.
 func TestAHalfDoneEndBehindItsRowIsFinished(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	c := begin(t, s)

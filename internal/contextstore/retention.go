@@ -34,6 +34,9 @@ type Retention struct {
 	// nine tenths of MaxBytes or more; may be nil.
 	MaxBytes int64
 	Near     func(bytes int64)
+
+	// MoveOut is called with the directory of each run whose logs are compressed; may be nil.
+	MoveOut func(ctx context.Context, dir string) error
 }
 
 // RetentionRule is a Retention of some runs.
@@ -68,7 +71,10 @@ const slimmedFile = "slimmed.json"
 
 // slimmed are the parts of a run that are removed before the others; a name is that of a file, its
 // compressed form, or a directory. The rest tells what was asked, decided and made of it.
-var slimmed = []string{Window, Messages, Tools, "images", "spill"}
+var slimmed = []string{Window, Messages, Tools, "images", "spill", SnapshotFile}
+
+// SnapshotFile says what a bucket keeps of a run's workspace.
+const SnapshotFile = "snapshot.json"
 
 // Retain does with each ended run what its age asks for, removes the oldest where all take too
 // much, and tells each of it. A run that is not ended, owes the world something or is kept (Keep)
@@ -76,17 +82,20 @@ var slimmed = []string{Window, Messages, Tools, "images", "spill"}
 // messages plain, compressed or not at all, and never half. ErrBusy: another process is at it. One
 // run that fails keeps the others from nothing; the error is that of the first.
 func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Retained)) error {
-	release, err := s.Alone("retention")
+	alone, err := s.Alone("retention")
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer alone.Release()
 	if err := s.removeHalf(ctx); err != nil {
 		return err
 	}
 	var failed error
 	did := func(dir string, step RetentionStep) (freed int64) {
 		freed, err := s.retain(ctx, dir, step, dry)
+		if err == nil && step == StepGzip && r.MoveOut != nil && !dry {
+			err = r.MoveOut(ctx, dir)
+		}
 		switch {
 		case errors.Is(err, os.ErrNotExist), errors.Is(err, errKept): // somebody removed it, or wants it
 		case err != nil:
@@ -221,7 +230,19 @@ var errKept = errors.New("it is kept")
 const keepWait = 30 * time.Second
 
 // IsKept reports whether a run is kept from retention (Keep).
-func IsKept(dir string) bool { return disk.Exists(filepath.Join(dir, keepFile)) }
+func IsKept(dir string) bool {
+	is, _ := kept(dir)
+	return is
+}
+
+// kept is IsKept, or why nobody can tell.
+func kept(dir string) (bool, error) {
+	_, err := disk.Lstat(filepath.Join(dir, keepFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // keeping keeps retention and Keep apart, while one of them is at a run.
 func (s *Store) keeping(ctx context.Context) (release func(), err error) {
@@ -238,8 +259,8 @@ func (s *Store) Keep(ctx context.Context, uuid, by string, release bool) (did bo
 	}
 	defer done()
 	return InDir(s.BaseDir, uuid, func(dir string) (bool, error) {
-		if IsKept(dir) != release {
-			return false, nil
+		if is, err := kept(dir); err != nil || is != release {
+			return false, err
 		}
 		path := filepath.Join(dir, keepFile)
 		if release {
@@ -263,8 +284,8 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 		return 0, err
 	}
 	defer release()
-	if IsKept(dir) {
-		return 0, errKept
+	if is, err := kept(dir); err != nil || is {
+		return 0, cmp.Or(err, errKept)
 	}
 	switch step {
 	case StepDelete, StepRoom:

@@ -180,66 +180,48 @@ func (l *MessageLog) totalFrom(r *lineReader, off int64) (t *total, err error) {
 }
 
 // span finds the tokens of the messages from to to by the running totals around
-// them, and the number of the last one it looked at. It is not ok where totals
-// are missing or contradict each other.
-func (l *MessageLog) span(r *lineReader, from, to int64) (tokens, last int64, ok bool, err error) {
+// them. It is not ok where totals are missing or contradict each other.
+func (l *MessageLog) span(r *lineReader, from, to int64) (tokens int64, ok bool, err error) {
 	off, err := seek(r, from)
 	if err != nil {
-		return 0, 0, false, err
+		return 0, false, err
 	}
 	first, err := l.totalFrom(r, off)
 	if first == nil || err != nil || first.seq > to {
-		return 0, 0, true, err
+		return 0, true, err
 	}
 	var end *total // the first that does not belong to them
 	if to < math.MaxInt64 {
 		if off, err = seek(r, to+1); err != nil {
-			return 0, 0, false, err
+			return 0, false, err
 		}
 		if end, err = l.totalFrom(r, off); err != nil {
-			return 0, 0, false, err
+			return 0, false, err
 		}
 	}
 	if end == nil { // they reach to the end of the file
 		err = l.backward(r, r.end, func(m Message, raw []byte) bool { end = totalOf(m, raw); return false })
 		if end == nil || err != nil {
-			return 0, 0, false, err
+			return 0, false, err
 		}
 		end.before = end.with
 	}
 	tokens = end.before - first.before
-	return tokens, end.seq, first.ok && end.ok && tokens >= 0, nil
+	return tokens, first.ok && end.ok && tokens >= 0, nil
 }
 
+// tokens is the sum of the tokens of the messages numbered from to to, both included. It
+// follows from the running totals around them: what a line that was damaged later had
+// counts too. Where lines carry no total (store-v2, other hands) they are read one by one.
 func (l *MessageLog) tokens(r *lineReader, from, to int64) (int64, error) {
 	if from > to {
 		return 0, nil
 	}
-	tokens, _, ok, err := l.span(r, from, to)
+	tokens, ok, err := l.span(r, from, to)
 	if ok || err != nil {
 		return tokens, err
 	}
 	tokens = 0
 	err = l.rangeOf(r, from, to, func(m Message, _ []byte) bool { tokens += int64(m.Tokens); return true })
 	return tokens, err
-}
-
-// since counts the messages behind message end, and their tokens.
-func (l *MessageLog) since(r *lineReader, end int64) (count, tokens int64, err error) {
-	if end == math.MaxInt64 {
-		return 0, 0, nil
-	}
-	tokens, last, ok, err := l.span(r, end+1, math.MaxInt64)
-	if ok || err != nil {
-		return max(last-end, 0), tokens, err
-	}
-	tokens = 0
-	err = l.rangeOf(r, end+1, math.MaxInt64, func(m Message, _ []byte) bool {
-		if !m.Summarized {
-			count++
-			tokens += int64(m.Tokens)
-		}
-		return true
-	})
-	return count, tokens, err
 }

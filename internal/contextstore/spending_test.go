@@ -49,6 +49,7 @@ func spentIn(messages []byte) (s Spending) {
 // What a run took is the same in state.json, in the row, after a kill, after
 // state.json was lost, and in an index that was made anew.
 func TestSpendingIsCountedOnce(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	c := begin(t, s)
@@ -104,6 +105,7 @@ func TestSpendingIsCountedOnce(t *testing.T) {
 // Calls that wrote summaries, or were to, are calls: the files tell what all of
 // them took, so that a state.json that is made anew has the same totals.
 func TestARebuiltStateHasTheSameTotals(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	cost := int64(11)
 	aside := []*Usage{{Prompt: 100, Completion: 10, Cost: &cost}, {Prompt: 50, Completion: 5, Total: 60, Cached: 7}, nil, spent(3)}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,17 +37,8 @@ func statFileSystem(path string) (FileSystem, error) {
 	if err := unix.Stat(path, &st); err != nil {
 		return FileSystem{}, err
 	}
-	free := f.Bavail * uint64(f.Bsize)
-	if f.Blocks == 0 {
-		free = math.MaxUint64 // a file system without a size, as some in memory are
-	}
-	return FileSystem{Type: f.Type, Device: st.Dev, Free: free}, nil
-}
-
-// FreeSpace is how many bytes this user may still write to the file system of a path.
-func FreeSpace(path string) (uint64, error) {
-	st, err := statFileSystem(path)
-	return st.Free, err
+	free, err := disk.Free(path)
+	return FileSystem{Type: f.Type, Device: st.Dev, Free: free}, err
 }
 
 // undependable are the file systems on which a lock may not be exclusive or a
@@ -216,10 +206,10 @@ func (s *Store) removeUnbuilt() error {
 // directory: some of what lies there may be from before it.
 const RestoreCommit = ".restore/commit.json"
 
-// whole refuses a base directory in which a restore was cut short.
-func (s *Store) whole() error {
-	if disk.Exists(filepath.Join(s.BaseDir, RestoreCommit)) {
-		return i18n.E("contextstore.restore_cut", s.BaseDir)
+// Whole refuses a base directory in which a restore was cut short.
+func Whole(base string) error {
+	if disk.Exists(filepath.Join(base, RestoreCommit)) {
+		return i18n.E("contextstore.restore_cut", base)
 	}
 	return nil
 }

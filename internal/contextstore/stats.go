@@ -88,12 +88,14 @@ func SumEnds(ctx context.Context, base string, who Viewer, f StatsFilter) (e End
 }
 
 // eachTaken calls f with the rows of the directories that a filter takes.
-func eachTaken(ctx context.Context, base string, who Viewer, f StatsFilter, took func(r Row, repo, day string)) error {
+func eachTaken(ctx context.Context, base string, who Viewer, f StatsFilter, took func(r Row, repo, day string)) (err error) {
+	var l Looker
+	defer func() { err = errors.Join(err, l.Close()) }()
 	return walk(base, func(dir string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v, err := ReadView(dir)
+		v, err := l.View(dir)
 		if err != nil || !who.MaySee(v.Metadata) {
 			return nil //nolint:nilerr // tori check tells of it
 		}

@@ -11,6 +11,7 @@ import (
 
 // The sums are those of what one may see, and the same from tasks.db and from the directories.
 func TestSumIsOfWhatOneMaySee(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	for n, user := range []string{"ken", "Ken", "hanako", "hanako"} {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,6 +91,8 @@ type Options struct {
 	Texts Texts
 	// OnIndexError hears of errors of tasks.db, which fail nothing; may be nil.
 	OnIndexError func(error)
+	// Offer hears of a run that waits to be claimed from now on; may be nil.
+	Offer func(uuid string)
 }
 
 // Texts hears, without waiting, of a run whose end is finished, and of one that is over whose summary
@@ -141,6 +144,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.OnRepair == nil {
 		o.OnRepair = func(string) {}
 	}
+	if o.Offer == nil {
+		o.Offer = func(string) {}
+	}
 	if o.StateLockTimeout == 0 {
 		o.StateLockTimeout = StateLockTimeout
 	}
@@ -155,6 +161,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	o.BaseDir = base
+	if err := RefuseAncestor(ctx, base); err != nil {
+		return nil, err
+	}
 	for _, d := range StatusDirs {
 		if err := o.FS.MkdirAll(filepath.Join(base, d)); err != nil {
 			return nil, i18n.E("contextstore.base_dir", base, err)
@@ -176,7 +185,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.base, err = database.Enter(ctx, base); err != nil {
 		return nil, fmt.Errorf("open %s: %w", base, err)
 	}
-	if err := s.whole(); err != nil {
+	if err := Whole(base); err != nil {
 		s.base.Close()
 		return nil, err
 	}
@@ -297,6 +306,7 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid st
 	if err := s.insertRow(ctx, m, st); err != nil {
 		if !database.IsUnique(err) {
 			s.rowDone(m.UUID, err)
+			s.Offer(m.UUID)
 			return m.UUID, nil
 		}
 		// Another process enqueued the same key since we looked.
@@ -308,6 +318,7 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid st
 	} else if s.index == nil {
 		s.rowDone(m.UUID, nil)
 	}
+	s.Offer(m.UUID)
 	return m.UUID, nil
 }
 
@@ -394,23 +405,24 @@ func (s *Store) Metadata(uuid string) (Metadata, error) {
 	return InDir(s.BaseDir, uuid, ReadMetadata)
 }
 
-// FindDir finds the directory of a context by its whole uuid below a base directory.
+// FindDir finds the directory of a context by its whole uuid below a base directory: ErrNotFound, or
+// why one could not be looked for.
 func FindDir(base, uuid string) (string, error) {
 	if uuid == "" || filepath.Base(uuid) != uuid {
 		return "", fmt.Errorf("%q: %w", uuid, ErrNotFound)
 	}
-	for n := range moves { // it may go back to a directory that was looked at
-		for i := range StatusDirs {
-			if n%2 == 1 { // the other way round, not to run in step with who moves it
-				i = len(StatusDirs) - 1 - i
-			}
-			p := filepath.Join(base, StatusDirs[i], uuid)
-			if st, err := disk.Stat(p); err == nil && st.IsDir() {
-				return p, nil
-			}
-		}
+	paths := make([]string, len(StatusDirs))
+	for i, d := range StatusDirs {
+		paths[i] = filepath.Join(base, d, uuid)
 	}
-	return "", fmt.Errorf("%s: %w", uuid, ErrNotFound)
+	dir, err := disk.FindDir(paths)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", uuid, err)
+	}
+	return dir, nil
 }
 
 // WorkspaceDir is where the workspace of a context lies.
@@ -456,7 +468,10 @@ func (s *Store) Settled(ctx context.Context, uuid string) (time.Time, bool) {
 		return time.Time{}, errors.Is(err, ErrNotFound)
 	}
 	state, err := ReadState(dir)
-	if err != nil || !state.TaskStatus.Final() || state.Phase != "" || IsKept(dir) {
+	if err != nil || !state.TaskStatus.Final() || state.Phase != "" {
+		return time.Time{}, false
+	}
+	if is, err := kept(dir); err != nil || is {
 		return time.Time{}, false
 	}
 	left, err := s.Undelivered(ctx, uuid)

@@ -60,7 +60,6 @@ func (c *Context) addSummary(s Summary) (Summary, error) {
 	if s, err = c.putSummary(f, s); err != nil {
 		return s, err
 	}
-	c.backlog = backlog{}
 	c.state.CompressionCount = max(c.state.CompressionCount, f.applied) + 1
 	// The summary stands whatever becomes of the counter: it is counted again
 	// from the file, and a lasting fault shows at the next append.
@@ -222,30 +221,7 @@ func (c *Context) SummaryOf(id int64) (*Summary, error) {
 	return c.lastSummary(func(s Summary) bool { return s.ID == id })
 }
 
-// FinalSummary returns the summary of the whole run, nil where there is none;
-// it counts once the run has ended. Source: spec/README "final summary".
-func (c *Context) FinalSummary() (*Summary, error) { return c.lastSummary(final) }
-
-// FinalSummary is Context.FinalSummary, read from outside.
-func (v View) FinalSummary() (*Summary, error) { return lastSummary(v.Dir, final) }
-
-// CountSummaries is the number of the last summary, the final one included.
-// Source: store-v3 §4.3 count_summaries.
-func (c *Context) CountSummaries() (int64, error) { return idOf(c.lastSummary(either)) }
-
-// CountSummaries is Context.CountSummaries, read from outside.
-func (v View) CountSummaries() (int64, error) { return idOf(lastSummary(v.Dir, either)) }
-
 func applied(s Summary) bool { return !s.Final }
-func final(s Summary) bool   { return s.Final }
-func either(Summary) bool    { return true }
-
-func idOf(s *Summary, err error) (int64, error) {
-	if s == nil {
-		return 0, err
-	}
-	return s.ID, err
-}
 
 func (c *Context) lastSummary(want func(Summary) bool) (*Summary, error) {
 	c.mu.Lock() // the directory does not move meanwhile
@@ -295,36 +271,4 @@ func openExisting(dir, name string) (disk.Plain, error) {
 	}
 	_, err = disk.Stat(dir)
 	return nil, err
-}
-
-// backlog is what Unsummarized found once. What was appended since then is told
-// by the counters, so that asking every turn costs nothing.
-type backlog struct {
-	known         bool
-	count, tokens int64
-	seq, total    int64 // the last message and the running total at that time
-}
-
-func (c *Context) unsummarized(l *MessageLog) (count, tokens int64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b := &c.backlog
-	if !b.known {
-		s, err := lastSummary(c.dir, applied)
-		if err != nil {
-			return 0, 0, err
-		}
-		end := int64(0)
-		if s != nil {
-			end = s.EndSeq
-		}
-		r := l.live()
-		count, tokens, err = l.since(r, end)
-		l.skipped.Add(r.skipped)
-		if err != nil {
-			return 0, 0, err
-		}
-		*b = backlog{true, count, tokens, c.messages.seq, c.tokens}
-	}
-	return b.count + c.messages.seq - b.seq, b.tokens + c.tokens - b.total, nil
 }

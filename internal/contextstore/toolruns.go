@@ -2,7 +2,6 @@ package contextstore
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"toritsugi/internal/contextstore/jsonl"
 )
@@ -68,36 +67,4 @@ func (c *Context) LastTools(n int) ([]ToolRun, error) {
 		return len(runs) < n
 	})
 	return runs, err
-}
-
-// CountToolCalls is how many finished calls are recorded. Source: store-v3 §4.4
-// count_tool_calls.
-func (c *Context) CountToolCalls() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.tools.seq
-}
-
-// CountToolCalls is the number of the last call that is wholly recorded, 0 where
-// there is none. Source: store-v3 §4.4 count_tool_calls.
-func (v View) CountToolCalls() (n int64, err error) {
-	f, err := openExisting(v.Dir, Tools)
-	if f == nil {
-		return 0, err
-	}
-	defer func() { _ = f.Close() }()
-	st, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	err = jsonl.Back(f, st.Size(), func(_ int64, b []byte) bool {
-		if r, err := DecodeToolRun(b); err == nil {
-			n = r.Seq
-		}
-		return n == 0
-	})
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", f.Name(), err)
-	}
-	return n, nil
 }

@@ -11,7 +11,7 @@ func TestToolRuns(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
 	c := begin(t, s)
-	if runs, err := c.LastTools(3); len(runs) != 0 || err != nil || c.CountToolCalls() != 0 {
+	if runs, err := c.LastTools(3); len(runs) != 0 || err != nil {
 		t.Error(runs, err)
 	}
 	err := c.AppendTools(
@@ -33,24 +33,5 @@ func TestToolRuns(t *testing.T) {
 	b, err := readFile(p)
 	if err != nil || !utf8.Valid(b) {
 		t.Errorf("%q %v", b, err)
-	}
-	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := v.CountToolCalls(); n != 2 || c.CountToolCalls() != 2 || err != nil {
-		t.Errorf("view %d, owner %d, %v", n, c.CountToolCalls(), err)
-	}
-	if err := kernel.WriteFile(p, append(b, `{"seq":3,"tool":"sh`...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := v.CountToolCalls(); n != 2 || err != nil {
-		t.Errorf("with a torn line: %d, %v", n, err)
-	}
-	if err := kernel.Remove(p); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := v.CountToolCalls(); n != 0 || err != nil {
-		t.Errorf("without the file: %d, %v", n, err)
 	}
 }

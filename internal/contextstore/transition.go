@@ -38,6 +38,9 @@ func (c *Context) Transition(ctx context.Context, o task.Outcome, effects ...Eff
 	}
 	c.mu.Unlock()
 	c.shut()
+	if o.Status == task.Queued {
+		c.store.Offer(c.meta.UUID)
+	}
 	c.mu.Lock()
 	if err != nil && !errors.Is(err, ErrNotOwner) {
 		return &UnfinishedError{c.meta.UUID, err}

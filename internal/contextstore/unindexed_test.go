@@ -38,6 +38,7 @@ func told(t *testing.T, base string) (uuids []string, scanned bool) {
 // What tasks.db could not be told is told by the directories, and the next
 // opening tells tasks.db.
 func TestARunWithoutItsRowIsNotForgotten(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	var complaints []error
 	s := open(t, Options{OnIndexError: func(err error) { complaints = append(complaints, err) }})
@@ -88,6 +89,7 @@ func TestARunWithoutItsRowIsNotForgotten(t *testing.T) {
 
 // A process that goes on mends what it could not write as soon as it can.
 func TestARowIsWrittenWhenTheIndexCanBe(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{OnIndexError: func(error) {}})
 	unlock := lockIndex(t, s)
@@ -104,6 +106,7 @@ func TestARowIsWrittenWhenTheIndexCanBe(t *testing.T) {
 
 // So does one that ends: what comes after it finds nothing that is left to be done.
 func TestARowIsWrittenWhenTheStoreIsClosed(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{OnIndexError: func(error) {}})
 	unlock := lockIndex(t, s)
@@ -142,6 +145,7 @@ func TestWithoutAnIndexTheNextOneIsToldWhatItLacks(t *testing.T) {
 // Whatever of the schema somebody dropped, the index is made anew from the
 // directories.
 func TestAnIndexThatLacksAPartIsMadeAnew(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	for _, drop := range []string{
 		`DROP TABLE tasks`, `DROP TABLE task_days`, `DROP TABLE task_months`, `DROP TABLE index_meta`,
@@ -164,6 +168,7 @@ func TestAnIndexThatLacksAPartIsMadeAnew(t *testing.T) {
 
 // A process that has it open makes it anew as well.
 func TestATableThatIsDroppedInUse(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	var complaints []error
 	s := open(t, Options{OnIndexError: func(err error) { complaints = append(complaints, err) }})
@@ -228,6 +233,7 @@ func TestRowsThatAPowerCutTakes(t *testing.T) {
 
 // An index that was made anew beside many runs is filled beside the work.
 func TestAnIndexIsFilledBesideTheWork(t *testing.T) {
+	databaseFiles(t)
 	t.Parallel()
 	s := open(t, Options{})
 	for _, name := range []string{"a", "b", "c"} {

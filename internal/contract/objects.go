@@ -8,10 +8,10 @@ import (
 // maxObjects is how many objects of an answer are tried.
 const maxObjects = 8
 
-// objects are the texts in an answer that may be the JSON that was asked for, the likeliest
+// Objects are the texts in an answer that may be the JSON that was asked for, the likeliest
 // first: the whole, fenced blocks, those marked as JSON before others, then what stands between
 // brackets that match. One that was cut off comes last.
-func objects(text string) []string {
+func Objects(text string) []string {
 	text = strings.TrimSpace(text)
 	var marked, fenced []string
 	for rest := text; ; {

@@ -129,7 +129,7 @@ func (c *shape) read(text string, v any) (notes []string, err error) {
 	if len(text) > c.most {
 		return nil, &AnswerError{fmt.Sprintf("it is %d bytes long, the most is %d.", len(text), c.most)}
 	}
-	found := objects(strings.ToValidUTF8(text, "\uFFFD"))
+	found := Objects(strings.ToValidUTF8(text, "\uFFFD"))
 	if len(found) == 0 {
 		return nil, &AnswerError{"it holds no JSON object."}
 	}

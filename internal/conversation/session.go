@@ -449,7 +449,7 @@ func (e *Engine) Sessions(_ context.Context, kind channel.Kind, user string) ([]
 	})
 	out := make([]channel.Session, len(all))
 	for i, s := range all {
-		out[i] = channel.Session{ID: s.ID, Title: s.Title, Last: s.Last, Messages: s.Messages}
+		out[i] = channel.Session{ID: s.ID, Title: s.Title, Last: s.Last}
 	}
 	return out, err
 }

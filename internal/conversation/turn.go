@@ -127,12 +127,12 @@ func (t *turn) decided(ctx context.Context, s *State) {
 	e, d := t.e, &t.decision
 	at := e.Now().UTC()
 	t.event(ctx, d.Event(at, t.x.ID, t.id))
-	if c := d.Classified; c != nil && c.Error != "" && c.Error != routing.LowConfidence && c.Error != routing.NoEvidence {
+	if c := d.Classified; c != nil && c.Error.Failure() {
 		raw := shortSummary(c.Raw)
 		t.event(ctx, classifierError{routing.EventClassifierError, at, t.x.ID, t.id, string(c.Error), raw})
 	}
 	if d.Source == routing.FromCommand && d.Held == "" && s.PrevRoute != nil && !same(*s.PrevRoute, t.route) {
-		t.event(ctx, routing.OverrideEvent{Event: routing.EventOverride, At: at, SessionID: t.x.ID, TurnID: s.PrevTurn, From: *s.PrevRoute, To: t.route, By: "command"})
+		t.event(ctx, routing.OverrideEvent{Event: routing.EventOverride, At: at, SessionID: t.x.ID, TurnID: s.PrevTurn, From: *s.PrevRoute, To: t.route, By: routing.ByCommand})
 	}
 }
 
@@ -250,7 +250,7 @@ func (t *turn) legwork(ctx context.Context, route routing.Route, task string) (o
 
 // rerouted notes that the turn goes over to another route.
 func (t *turn) rerouted(ctx context.Context, n routing.Next) {
-	t.event(ctx, routing.OverrideEvent{Event: routing.EventOverride, At: t.e.Now().UTC(), SessionID: t.x.ID, TurnID: t.id, From: n.From, To: n.Route, By: "reroute"})
+	t.event(ctx, routing.OverrideEvent{Event: routing.EventOverride, At: t.e.Now().UTC(), SessionID: t.x.ID, TurnID: t.id, From: n.From, To: n.Route, By: routing.ByReroute})
 	t.route = n.Route
 	if n.Route == routing.Code {
 		t.route = routing.Coder(t.decision.Text)
@@ -269,7 +269,7 @@ func (t *turn) leg(ctx context.Context, route routing.Route, task string, former
 // failed notes that a leg gave nothing. Chat is told no more than that, in short.
 func (t *turn) failed(ctx context.Context, route routing.Route, err error) {
 	t.failure = err
-	t.clock(func(l *routing.Loop) { t.stop = l.Failed(err, false) })
+	t.clock(func(l *routing.Loop) { t.stop = l.Failed(err) })
 	if ctx.Err() != nil {
 		return
 	}

@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"strings"
 
 	"toritsugi/internal/approval"
 	"toritsugi/internal/broker"
@@ -101,13 +100,11 @@ const EffectTold = "told"
 
 // Came is what came of the draft that a run owed: its address, or why there is none.
 func (s *Service) Came(ctx context.Context, uuid string) (url, why string, err error) {
-	done, err := s.Store.Delivered(ctx, uuid)
-	for _, kind := range []string{EffectPush, EffectPull} {
-		if why, not := strings.CutPrefix(done[uuid+"."+kind], NotDelivered); not {
-			return "", s.Public(why), err
-		}
+	url, why, lost, err := s.came(ctx, uuid)
+	if lost != "" {
+		why = s.Public(why)
 	}
-	return done[uuid+"."+EffectPull], "", err
+	return url, why, err
 }
 
 // ChatMessage is the message of a commit that goes out, as it may.
@@ -131,7 +128,7 @@ func (s *Service) Draft(ctx context.Context, job approval.Job) (*Host, forge.Ite
 	if err != nil {
 		return nil, forge.Item{}, err
 	}
-	k.Type, k.ID = task.TypeProposed(k.Source), url[strings.LastIndexByte(url, '/')+1:]
+	k.Type, k.ID = task.TypeProposed(k.Source), numberOf(url)
 	it, err := h.Item(ctx, k)
 	if err == nil && it.Pull == nil {
 		err = i18n.E("approval.no_draft", job.Job, url)

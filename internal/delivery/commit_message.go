@@ -33,6 +33,8 @@ func ParseMessage(said string) Message {
 	said = strings.TrimSpace(strings.ReplaceAll(said, "\r\n", "\n"))
 	if m := fencedWhole().FindStringSubmatch(said); m != nil && !strings.Contains(m[1], "\n```") {
 		said = strings.TrimSpace(m[1])
+	} else if m := fencedSubject().FindStringSubmatch(said); m != nil {
+		said = m[1] + "\n" + said[len(m[0]):]
 	}
 	if (strings.HasPrefix(said, "{") || strings.HasPrefix(said, "[")) && json.Valid([]byte(said)) {
 		return Message{}
@@ -52,6 +54,8 @@ func ParseMessage(said string) Message {
 
 var (
 	fencedWhole = lazyregexp.New("(?s)^```[a-z]*\n(.*)\n```$")
+	// fencedSubject is a subject in a block of code of its own, before the body.
+	fencedSubject = lazyregexp.New("^```(?:text|markdown)?\n([^\n]+)\n```\n")
 	// decorated is what stands before a subject and is none of it.
 	decorated = lazyregexp.New(`^(?:#+[ \t]+|[*_]{2}|(?i:(?:commit message|subject|title|件名)[ \t]*[:：][ \t]*))+`)
 )

@@ -17,6 +17,7 @@ func TestParseMessage(t *testing.T) {
 		"Subject: Return an error\n\nBody.":                        {"Return an error", "Body."},
 		"件名: 空の入力でエラーを返す。\n\n本文です。":                                {"空の入力でエラーを返す", "本文です。"},
 		"```\nReturn an error\n\nBody.\n```":                       {"Return an error", "Body."},
+		"```\nReturn an error\n```\n\nBody.":                       {"Return an error", "Body."},
 		"Return an error\n\nReturn an error\n\nBody.":              {"Return an error", "Body."},
 		"Escape pipes in cells":                                    {"Escape pipes in cells", ""},
 		"All tests pass.":                                          {"", "All tests pass."},

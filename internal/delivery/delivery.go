@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toritsugi/internal/approval"
+	"toritsugi/internal/blobs"
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
@@ -34,6 +35,7 @@ type Service struct {
 	Log           *slog.Logger
 	// Approvals decide about what goes beyond what was asked for; nil where nothing does.
 	Approvals func() (*approval.Jobs, error)
+	Blobs     *blobs.Store // that keeps workspaces; nil where they are this machine's alone
 }
 
 // Author is who commits and comments.
@@ -49,6 +51,9 @@ type Run struct {
 	Workspace *workspace.Workspace // once Open opened it
 	Broker    *broker.Broker       // once OpenBroker did
 	Delivers  bool                 // the branch goes out
+	Lost      bool                 // Open found no workspace, or one from before the run went on elsewhere
+	Restored  *blobs.Snapshot      // what the workspace was made from again; nil where it is new, or was there
+	Keeper    *blobs.Keeper        // of the workspace, from Restore on; nil where nothing keeps it
 
 	item     *forge.Item
 	issue    *forge.Item // that the draft was opened for

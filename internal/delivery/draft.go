@@ -99,14 +99,7 @@ func (r *Run) Kin(ctx context.Context) (all []task.Key, err error) {
 
 // Issue is the issue that the draft of the run was opened for, read once.
 func (r *Run) Issue(ctx context.Context) (forge.Item, error) {
-	if r.issue == nil {
-		it, err := r.Host.Item(ctx, r.Order.For.Issue)
-		if err != nil {
-			return it, err
-		}
-		r.issue = &it
-	}
-	return *r.issue, nil
+	return r.once(ctx, &r.issue, r.Order.For.Issue)
 }
 
 // described reports whether an earlier run on the draft said there what it did.
@@ -136,18 +129,15 @@ func (s *Service) deliverTask(ctx context.Context, uuid string, e contextstore.E
 	if err != nil {
 		return "", err
 	}
-	done, err := s.Store.Delivered(ctx, uuid)
+	url, why, lost, err := s.came(ctx, uuid)
 	if err != nil {
 		return "", err
 	}
-	for _, kind := range []string{EffectPush, EffectPull} {
-		if why, not := strings.CutPrefix(done[uuid+"."+kind], NotDelivered); not {
-			return NotDelivered + why, nil // there is nothing to work on
-		}
+	if lost != "" {
+		return NotDelivered + why, nil // there is nothing to work on
 	}
-	url := done[uuid+"."+EffectPull]
 	k := m.TaskKey
-	k.Type, k.ID = task.TypeProposed(k.Source), cmp.Or(p.Draft, url[strings.LastIndexByte(url, '/')+1:])
+	k.Type, k.ID = task.TypeProposed(k.Source), cmp.Or(p.Draft, numberOf(url))
 	runs, err := s.Store.Before(ctx, k, "", mostEarlier)
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package delivery
 import (
 	"errors"
 
+	"toritsugi/internal/blobs"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/workspace"
 )
@@ -41,7 +42,7 @@ func (e *retryError) Error() string { return e.said }
 // Passing tells that what a run on a forge needs at its start cannot be had now,
 // for a reason that passes or that an administrator mends.
 func Passing(err error) bool {
-	return silent(err) || barred(err) || errors.As(err, new(*owedError))
+	return silent(err) || barred(err) || blobs.Passing(err) || errors.As(err, new(*owedError))
 }
 
 // Held reports whether an effect that failed like this waits, while the forge still

@@ -67,25 +67,39 @@ func (r *Run) proposed(ctx context.Context, earlier contextstore.View, at Place)
 	if err != nil {
 		return "", err
 	}
-	done, err := r.Store.Delivered(ctx, id)
-	if err != nil {
+	url, _, lost, err := r.came(ctx, id)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	owes := func(kind string) bool {
-		return slices.ContainsFunc(owed, func(e contextstore.Effect) bool { return e.Kind == kind })
-	}
-	switch came := done[id+"."+EffectPull]; {
-	case owes(EffectPush):
-		k := r.key()
-		return "", &owedError{i18n.E("agent.owed", order.Ref(k), contextstore.Short(id), at.Branch)}
-	case strings.HasPrefix(done[id+"."+EffectPush], NotDelivered), strings.HasPrefix(came, NotDelivered):
+	case owes(owed, EffectPush):
+		return "", &owedError{i18n.E("agent.owed", order.Ref(r.key()), contextstore.Short(id), at.Branch)}
+	case lost != "":
 		return "", nil // nor will it ever be there
-	case owes(EffectPull):
+	case owes(owed, EffectPull):
 		return onTheWay, nil
-	default:
-		return came[strings.LastIndexByte(came, '/')+1:], nil
 	}
+	return numberOf(url), nil
 }
+
+// owes reports whether an effect of a kind is among what a run owes.
+func owes(owed []contextstore.Effect, kind string) bool {
+	return slices.ContainsFunc(owed, func(e contextstore.Effect) bool { return e.Kind == kind })
+}
+
+// came is what came of the branch and the pull request that a run owed: the address of that, or the
+// kind of the one that the forge will never take, and why.
+func (s *Service) came(ctx context.Context, uuid string) (url, why, lost string, err error) {
+	done, err := s.Store.Delivered(ctx, uuid)
+	for _, kind := range []string{EffectPush, EffectPull} {
+		if why, not := strings.CutPrefix(done[uuid+"."+kind], NotDelivered); not {
+			return "", why, kind, err
+		}
+	}
+	return done[uuid+"."+EffectPull], "", "", err
+}
+
+// numberOf is the number of a pull request at an address.
+func numberOf(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
 
 // isOpen reports whether a pull request is open, from a branch of the repository.
 func (r *Run) isOpen(ctx context.Context, pull task.Key, branch string) (bool, error) {
@@ -116,7 +130,7 @@ func (r *Run) branchIsFree(ctx context.Context, branch string, keys ...task.Key)
 		if err != nil {
 			return err
 		}
-		if !v.Status().Final() || slices.ContainsFunc(owed, func(e contextstore.Effect) bool { return e.Kind == EffectPush }) {
+		if !v.Status().Final() || owes(owed, EffectPush) {
 			return &owedError{i18n.E("agent.owed", order.Ref(r.key()), contextstore.Short(v.Metadata.UUID), branch)}
 		}
 	}
@@ -140,7 +154,7 @@ func (s *Service) superseded(ctx context.Context, uuid string, key task.Key, bra
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(owed, func(e contextstore.Effect) bool { return e.Kind == EffectPull }) {
+	if owes(owed, EffectPull) {
 		return "", &owedError{i18n.E("agent.owed_newer", order.Ref(key), contextstore.Short(newest.Metadata.UUID))}
 	}
 	done, err := s.Store.Delivered(ctx, newest.Metadata.UUID)

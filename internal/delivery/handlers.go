@@ -2,6 +2,9 @@ package delivery
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -11,7 +14,6 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
 	"toritsugi/internal/task"
-	"toritsugi/internal/workspace"
 )
 
 // deliverBranch delivers a branch; the branch that is there already at its commit is
@@ -25,7 +27,10 @@ func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore
 	if err != nil {
 		return "", err
 	}
-	ws, err := workspace.Open(s.Store.WorkspaceDir(uuid), s.Box)
+	ws, err := s.openWorkspace(ctx, uuid)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = s.elsewhere(uuid, err)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -41,20 +46,24 @@ func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore
 	if h.Code == nil {
 		return came, ws.Deliver(ctx)
 	}
-	return came, s.push(ctx, h, key, uuid, ws)
-}
-
-// push pushes the branch of a run to its forge.
-func (s *Service) push(ctx context.Context, h *Host, key task.Key, uuid string, ws *workspace.Workspace) error {
 	v, err := s.Store.View(uuid)
 	if err != nil {
-		return err
+		return "", err
 	}
 	at, _, err := readPlace(v.Dir)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return h.push(ctx, key, at, ws, false)
+	return came, h.push(ctx, key, at, ws, false)
+}
+
+// elsewhere says on which machine the workspace lies that is missing here.
+func (s *Service) elsewhere(uuid string, missing error) error {
+	v, err := s.Store.View(uuid)
+	if here, herr := os.Hostname(); err != nil || herr != nil || v.State.Hostname == "" || v.State.Hostname == here {
+		return missing
+	}
+	return i18n.E("effects.elsewhere", v.State.Hostname, missing)
 }
 
 // deliverProposal delivers a pull request: one, as a draft, ready where it was
@@ -68,9 +77,9 @@ func (s *Service) deliverProposal(ctx context.Context, uuid string, e contextsto
 	if err != nil {
 		return "", err
 	}
-	if done, err := s.Store.Delivered(ctx, uuid); err != nil {
+	if _, why, lost, err := s.came(ctx, uuid); err != nil {
 		return "", err
-	} else if why, is := strings.CutPrefix(done[uuid+"."+EffectPush], NotDelivered); is {
+	} else if lost == EffectPush {
 		return NotDelivered + why, nil // there is no branch to propose
 	}
 	if newer, err := s.superseded(ctx, uuid, key, p.Head); err != nil || newer != "" {
@@ -147,12 +156,10 @@ func (s *Service) answer(ctx context.Context, uuid, key string, c commentEffect)
 	if err != nil {
 		return "", err
 	}
-	done, err := s.Store.Delivered(ctx, uuid)
-	if err != nil {
+	if _, why, lost, err := s.came(ctx, uuid); err != nil {
 		return "", err
-	}
-	if came := done[uuid+"."+EffectPush]; strings.HasPrefix(came, NotDelivered) {
-		return came, nil
+	} else if lost == EffectPush {
+		return NotDelivered + why, nil
 	}
 	host, ok := h.Tracker.(forge.Threads)
 	if !ok {
@@ -192,23 +199,18 @@ func (s *Service) post(ctx context.Context, uuid, key, text string) (string, err
 		c, err := h.Post(ctx, item, marker, text)
 		return c.URL, err
 	}
-	done, err := s.Store.Delivered(ctx, uuid)
+	url, why, lost, err := s.came(ctx, uuid)
+	if err == nil && lost != "" {
+		text, err = s.undelivered(lost, why, text)
+	}
 	if err != nil {
 		return "", err
 	}
-	for _, kind := range []string{EffectPush, EffectPull} {
-		came := done[uuid+"."+kind]
-		if why, is := strings.CutPrefix(came, NotDelivered); is {
-			if text, err = s.undelivered(kind, why, text); err != nil {
-				return "", err
-			}
-			break
-		} else if kind == EffectPull && came != "" && !item.Proposed() {
-			shown, folded, folds := strings.Cut(text, "\n<details>") // a line that only ours begin
-			text = shown + "\n" + s.Lang.T("agent.comment_"+task.TypeProposed(item.Source), came) + "\n"
-			if folds {
-				text += "\n<details>" + folded
-			}
+	if url != "" && !item.Proposed() {
+		shown, folded, folds := strings.Cut(text, "\n<details>") // a line that only ours begin
+		text = shown + "\n" + s.Lang.T("agent.comment_"+task.TypeProposed(item.Source), url) + "\n"
+		if folds {
+			text += "\n<details>" + folded
 		}
 	}
 	if draft, left, err := Onward(ctx, s.Store, v); err != nil {

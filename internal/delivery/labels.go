@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/contextstore"
@@ -124,15 +126,8 @@ type Labels struct {
 
 // Ours reports whether a label is one of them.
 func (l Labels) Ours(name string) bool {
-	if strings.EqualFold(name, l.Trigger) || strings.EqualFold(name, l.Review) {
-		return true
-	}
-	for _, own := range l.Status {
-		if strings.EqualFold(name, own) {
-			return true
-		}
-	}
-	return false
+	own := append(slices.Collect(maps.Values(l.Status)), l.Trigger, l.Review)
+	return slices.ContainsFunc(own, func(o string) bool { return strings.EqualFold(name, o) })
 }
 
 // Asking are the labels that ask for something, as they are made.

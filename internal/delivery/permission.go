@@ -74,12 +74,15 @@ func (p Place) ended(key string, args ...any) error {
 // push pushes the branch of a run to its forge; with dry the forge is only asked whether
 // it would take it. An error names the repository as people know it.
 func (h *Host) push(ctx context.Context, k task.Key, p Place, ws *workspace.Workspace, dry bool) error {
-	opt, err := h.pushing(ctx, k, p)
+	to, err := h.remote(ctx, forge.RepoOf(k))
 	if err == nil {
-		opt.DryRun = dry
+		opt := workspace.PushOptions{Remote: to, Branch: p.Branch, DryRun: dry}
+		if p.Exists {
+			opt.Expect = p.Base // what must be there
+		}
 		_, err = ws.Push(ctx, opt)
 	}
-	return named(err, opt.Remote, forge.RepoOf(k))
+	return named(err, to, forge.RepoOf(k))
 }
 
 // named is an error of git that names the repository instead of its address.
@@ -95,25 +98,12 @@ func named(err error, m workspace.Remote, r forge.Repo) error {
 	return err
 }
 
-// pushing says where a branch goes, and what must be there.
-func (h *Host) pushing(ctx context.Context, k task.Key, p Place) (opt workspace.PushOptions, err error) {
-	opt.Remote, err = h.remote(ctx, forge.RepoOf(k))
-	if opt.Branch = p.Branch; p.Exists {
-		opt.Expect = p.Base
-	}
-	return opt, err
-}
-
 // permissionMark is the mark of runs that a PermissionError paused.
 const permissionMark = "barred"
 
-// WaitForPermission records whether a PermissionError pauses the run, which then goes
+// WaitForPermission records whether a PermissionError pauses a run, which then goes
 // on by itself once the forge takes its branch.
-func (r *Run) WaitForPermission(ctx context.Context, yes bool) error {
-	return r.markPermission(ctx, r.Ledger.UUID(), yes)
-}
-
-func (s *Service) markPermission(ctx context.Context, uuid string, yes bool) error {
+func (s *Service) WaitForPermission(ctx context.Context, uuid string, yes bool) error {
 	was, err := s.Store.Mark(ctx, uuid, permissionMark)
 	if err != nil || (was != "") == yes {
 		return err
@@ -128,7 +118,7 @@ func (s *Service) markPermission(ctx context.Context, uuid string, yes bool) err
 // StayPaused keeps a paused run paused until somebody resumes it: the marks by which
 // it would go on by itself are removed.
 func (s *Service) StayPaused(ctx context.Context, uuid string) error {
-	return errors.Join(s.markPermission(ctx, uuid, false), s.Store.StayPaused(ctx, uuid))
+	return errors.Join(s.WaitForPermission(ctx, uuid, false), s.Store.StayPaused(ctx, uuid))
 }
 
 // Permitted reports whether the forge would now take the branch of a run that was
@@ -143,7 +133,7 @@ func (s *Service) Permitted(ctx context.Context, v contextstore.View) (bool, err
 	if err != nil || !ok {
 		return false, err
 	}
-	ws, err := workspace.Open(s.Store.WorkspaceDir(v.Metadata.UUID), s.Box)
+	ws, err := s.openWorkspace(ctx, v.Metadata.UUID)
 	if err != nil {
 		return false, err
 	}

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
+	"github.com/google/uuid"
+
+	"toritsugi/internal/blobs"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
@@ -34,6 +37,9 @@ type Place struct {
 	Work    string `json:"work,omitempty"`  // commit that is to be merged with Base, where others took the branch; see Follow
 	Merge   bool   `json:"merge,omitempty"` // Onto was merged into the tree, with which the pull request conflicts
 	Ref     string `json:"ref,omitempty"`   // that has the head of a pull request to be reviewed, where that is of another repository
+	// Workspace is the ID of the workspace: who finds another one of the run has worked on it before a
+	// machine where it went on.
+	Workspace string `json:"workspace,omitempty"`
 	// Private tells that the repository is.
 	Private bool   `json:"private,omitempty"`
 	URL     string `json:"url,omitempty"` // of the issue or pull request, for people
@@ -83,7 +89,8 @@ func (r *Run) Open(ctx context.Context, create workspace.CreateOptions) (err err
 			return err
 		}
 	}
-	if _, serr := os.Stat(create.Dir); serr == nil && decided {
+	create.ID = p.Workspace
+	if r.Lost = !workspace.Made(create.Dir, create.ID); decided && !r.Lost {
 		// Nothing is asked of the forge: an interrupted run goes on while it is down. A
 		// repository of this machine that moved is told before a model is called.
 		create.Source = &workspace.Source{}
@@ -98,6 +105,15 @@ func (r *Run) Open(ctx context.Context, create workspace.CreateOptions) (err err
 	}
 	if err == nil {
 		r.Place = p
+	}
+	return err
+}
+
+// Restore brings back what was kept of the workspace, once that is set up, and has it kept from then on.
+func (r *Run) Restore(ctx context.Context) error {
+	err := r.Workspace.Restore(ctx)
+	if err == nil && r.Blobs != nil {
+		r.Keeper = r.Blobs.Keeper(r.Ledger, r.Workspace)
 	}
 	return err
 }
@@ -120,11 +136,7 @@ func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace
 			return p, err
 		}
 	}
-	from := p.Onto
-	if p.Exists && p.Ref == "" {
-		from = p.Branch
-	}
-	src, err := r.Host.source(ctx, forge.RepoOf(key), from)
+	src, err := r.Host.source(ctx, forge.RepoOf(key), p.start())
 	if err != nil {
 		return p, err
 	}
@@ -149,12 +161,90 @@ func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace
 				return p, err
 			}
 		}
+		p.Workspace = uuid.NewString()
 		if err := r.writePlace(p); err != nil {
 			return p, err
 		}
+		create.Source, create.ID = src, p.Workspace
+		return p, r.create(ctx, p, create)
 	}
-	create.Source = src
-	return p, r.create(ctx, p, create)
+	create.Source, create.ID = src, uuid.NewString()
+	if r.Restored, create.Restore, err = r.kept(r.Ledger.Dir(), p); err != nil {
+		return p, err
+	}
+	if err = r.create(ctx, p, create); err != nil && r.Restored != nil && !blobs.Passing(err) && ctx.Err() == nil {
+		r.Log.Warn("What was kept of the workspace cannot be used: " + err.Error())
+		r.Restored, create.Restore = nil, nil
+		err = r.create(ctx, p, create)
+	}
+	if p.Workspace = create.ID; err == nil && !r.Order.ByHand() {
+		err = r.writePlace(p)
+	}
+	return p, err
+}
+
+// start is the branch that a clone begins with.
+func (p Place) start() string {
+	if p.Exists && p.Ref == "" {
+		return p.Branch
+	}
+	return p.Onto
+}
+
+// kept is what is kept of the workspace of a context, by its directory; nil where nothing is.
+func (s *Service) kept(dir string, p Place) (*blobs.Snapshot, *workspace.Restore, error) {
+	if s.Blobs == nil {
+		return nil, nil, nil
+	}
+	of, err := blobs.Read(dir)
+	if of == nil || err != nil {
+		return nil, nil, err
+	}
+	return of, &workspace.Restore{Stored: of.Stored, Branch: p.Onto, Pack: func(ctx context.Context, to io.Writer) error { return s.Blobs.Write(ctx, of, to) }}, nil
+}
+
+// openWorkspace opens the workspace of a run that nobody works on; where it is another machine's, a
+// copy of it, from what is kept of it.
+func (s *Service) openWorkspace(ctx context.Context, id string) (*workspace.Workspace, error) {
+	dir := s.Store.WorkspaceDir(id)
+	if s.Blobs == nil {
+		return workspace.Open(dir, s.Box)
+	}
+	v, err := s.Store.View(id)
+	if err != nil {
+		return nil, err
+	}
+	h, o, err := s.HostOf(v.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := readPlace(v.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if o.ByHand() {
+		p = Place{Branch: o.Branch, Base: o.Base}
+	}
+	_, restore, err := s.kept(v.Dir, p)
+	if err != nil {
+		return nil, err
+	}
+	if restore == nil || workspace.Made(dir, p.Workspace) || workspace.Made(dir, p.Workspace+"/"+restore.Tree) {
+		return workspace.Open(dir, s.Box)
+	}
+	src, err := h.source(ctx, forge.RepoOf(v.Metadata.TaskKey.Item()), p.start())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = src.Close() }()
+	ws, err := workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: dir, Branch: p.Branch, ID: p.Workspace + "/" + restore.Tree, Restore: restore, Box: s.Box, Now: s.Now})
+	if err != nil {
+		return nil, err
+	}
+	if err := ws.Restore(ctx); err != nil {
+		return nil, errors.Join(err, ws.Close())
+	}
+	return ws, nil
 }
 
 // choose is the branch that the work goes on at, as far as the forge alone tells: that
@@ -185,14 +275,19 @@ func (r *Run) choose(ctx context.Context) (p Place, err error) {
 
 // Item is the issue or pull request of the run, read once.
 func (r *Run) Item(ctx context.Context) (forge.Item, error) {
-	if r.item == nil {
-		it, err := r.Host.Item(ctx, r.key())
+	return r.once(ctx, &r.item, r.key())
+}
+
+// once is an item that is kept once it was read.
+func (r *Run) once(ctx context.Context, kept **forge.Item, k task.Key) (forge.Item, error) {
+	if *kept == nil {
+		it, err := r.Host.Item(ctx, k)
 		if err != nil {
 			return it, err
 		}
-		r.item = &it
+		*kept = &it
 	}
-	return *r.item, nil
+	return **kept, nil
 }
 
 // Linked are the keys of the issues that the pull request of a run says it

@@ -43,7 +43,7 @@ func (s *Service) salvage(ctx context.Context, v contextstore.View) (e *contexts
 	if err != nil || !ok || s.Secrets == nil {
 		return nil, "", err
 	}
-	ws, err := workspace.Open(s.Store.WorkspaceDir(m.UUID), s.Box)
+	ws, err := s.openWorkspace(ctx, m.UUID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}

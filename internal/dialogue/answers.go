@@ -44,6 +44,7 @@ func (d *Dialogue) mayAnswer(c forge.Comment, m *Remark) {
 		return
 	}
 	d.threads[c.ID] = cmp.Or(c.ReplyTo, c.ID)
+	m.Numbered = true
 	m.Where += ", remark " + numberOf(d.threads[c.ID])
 }
 
@@ -68,7 +69,8 @@ const answerSchema = `{"type":"object","properties":{"remark":{"type":"integer"}
 // to the same again.
 func (d *Dialogue) answerRemark() tool.Tool {
 	def := tool.Describe("answer_remark", "Say under a remark what became of it: in a sentence or two what you changed, or why you did not. People read it when you are done.\n\n"+
-		"remark is the number that was told with it; a further answer takes the place of the one before. answer is in the language of the remark.", answerSchema, true)
+		"remark is the number that was told with it; a further answer takes the place of the one before. answer is in the language of the remark.", answerSchema, true,
+		"remark_id", "remark", "id", "remark", "number", "remark", "thread", "remark", "comment_id", "remark", "text", "answer", "reply", "answer", "body", "answer", "message", "answer", "comment", "answer")
 	return tool.Of(def, func(_ context.Context, in struct {
 		Remark tool.Number
 		Answer string
@@ -78,11 +80,7 @@ func (d *Dialogue) answerRemark() tool.Tool {
 		defer d.answering.Unlock()
 		open := d.RemarkAnswers()
 		if !slices.ContainsFunc(open, func(o RemarkAnswer) bool { return o.Thread == a.Thread }) {
-			var numbers []string
-			for _, o := range open {
-				numbers = append(numbers, numberOf(o.Thread))
-			}
-			return tool.Failf("There is no remark %d to be answered. Those are: %s.", in.Remark, strings.Join(numbers, ", ")), nil
+			return tool.Failf("There is no remark %d to be answered. Those are: %s.", in.Remark, numbersOf(open)), nil
 		}
 		if a.Text == "" {
 			return tool.Failf("The answer is empty."), nil
@@ -91,6 +89,19 @@ func (d *Dialogue) answerRemark() tool.Tool {
 			return tool.Result{}, err
 		}
 		d.answers[a.Thread] = a.Text
-		return tool.Text("People will read it under the remark."), nil
+		text := "People will read it under the remark."
+		if left := slices.DeleteFunc(d.RemarkAnswers(), func(o RemarkAnswer) bool { return o.Text != "" }); len(left) > 0 {
+			text += " Without an answer so far: " + numbersOf(left) + "."
+		}
+		return tool.Text(text), nil
 	})
+}
+
+// numbersOf are the threads of answers in a row.
+func numbersOf(all []RemarkAnswer) string {
+	var numbers []string
+	for _, a := range all {
+		numbers = append(numbers, numberOf(a.Thread))
+	}
+	return strings.Join(numbers, ", ")
 }

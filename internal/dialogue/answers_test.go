@@ -11,6 +11,7 @@ import (
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/task"
+	"toritsugi/internal/tool"
 )
 
 // bridge is a square with threads.
@@ -49,9 +50,18 @@ func TestRemarksToAnswer(t *testing.T) {
 	if len(tools) != 1 || strings.Contains(said[1].Content, "remark") {
 		t.Fatalf("%+v\n%s", tools, said[1].Content)
 	}
-	for args, taken := range map[string]bool{`{"remark":13,"answer":"x"}`: false, `{"remark":3,"answer":" "}`: false, `{"remark":3,"answer":"Mended."}`: true} {
-		if r, err := tools[0].Call(t.Context(), []byte(args)); err != nil || r.IsError == taken {
-			t.Errorf("%s: %+v %v", args, r, err)
+	reader, err := tool.NewArguments(tools[0].Definition())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{
+		{`{"remark":13,"answer":"x"}`, "There is no remark 13 to be answered. Those are: 11, 3."},
+		{`{"remark":3,"answer":" "}`, "The answer is empty."},
+		{`{"remark_id":"remark 3","text":"Mended."}`, "People will read it under the remark. Without an answer so far: 11."},
+	} {
+		args, _, problem := reader.Read(c[0])
+		if r, err := tools[0].Call(t.Context(), args); err != nil || r.Text != c[1] || problem != "" {
+			t.Errorf("%s: %+v %v %s", c[0], r, err, problem)
 		}
 	}
 	want := []RemarkAnswer{{"line/3", "Mended."}, {"line/11", ""}}

@@ -17,6 +17,10 @@ type Remark struct {
 	Author, Text, Where string
 	Untrusted           bool
 	Why                 string // it is untrusted
+	Numbered            bool   // may be answered where it stands
+	Path                string // that it is about, "" for none
+	Line                int    // of the file as it is, 0 for none
+	Stands              string // on the line, as far as it is known
 }
 
 // remark is a comment as the model is to see it; nil for one that says nothing to
@@ -46,7 +50,7 @@ func (d *Dialogue) remark(ctx context.Context, c forge.Comment) (*Remark, error)
 	if text == "" && (c.Kind != forge.Review || c.Verdict == forge.Commented) {
 		return nil, nil
 	}
-	m := &Remark{Author: c.Author.Login, Text: text, Where: where(c)}
+	m := &Remark{Author: c.Author.Login, Text: text, Where: where(c), Path: c.Path, Line: c.Line}
 	if m.Untrusted, err = d.Outsider(ctx, c.Author); err != nil {
 		return nil, err
 	}
@@ -105,7 +109,11 @@ func list(all []Remark, untrusted bool) string {
 				author += " (" + more + ")"
 			}
 		}
-		fmt.Fprintf(&b, "%s:\n%s\n\n", author, strings.TrimSpace(m.Text))
+		b.WriteString(author + ":\n")
+		if m.Stands != "" {
+			b.WriteString("> " + m.Stands + "\n")
+		}
+		b.WriteString(strings.TrimSpace(m.Text) + "\n\n")
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -134,6 +135,19 @@ func (f *FS) trace(e Event) {
 	if f.Trace != nil {
 		f.Trace(e)
 	}
+}
+
+// Free is how many bytes this user may still write to the file system of a path; plenty where that
+// has no size, as some in memory have none, or cannot be asked.
+func Free(path string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return math.MaxUint64, err
+	}
+	if st.Blocks == 0 {
+		return math.MaxUint64, nil
+	}
+	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec,unconvert // no negative number; the types differ by platform
 }
 
 // flush makes a file's content and length durable.

@@ -103,3 +103,16 @@ func TestRemoveOfWhatIsNotThere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Of a file system without a size, as /proc is, there is plenty.
+func TestFree(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]func(uint64) bool{
+		t.TempDir(): func(free uint64) bool { return free > 0 },
+		"/proc":     func(free uint64) bool { return free > 1<<60 },
+	} {
+		if free, err := Free(path); err != nil || !want(free) {
+			t.Errorf("%s: %d, %v", path, free, err)
+		}
+	}
+}

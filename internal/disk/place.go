@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -36,6 +37,8 @@ type Place interface {
 	Open(path string) (Plain, error)
 	// Stat describes a file or a directory; there are no links.
 	Stat(path string) (fs.FileInfo, error)
+	// FindDir is which of several directories is there, all looked for at one moment.
+	FindDir(paths []string) (string, error)
 	// Entries calls f for what lies in a directory, in no order, until f returns an error.
 	Entries(path string, f func(fs.DirEntry) error) error
 	// Append opens a file that is appended to, and makes it where it is missing; with fresh it is
@@ -148,6 +151,32 @@ func Stat(path string) (fs.FileInfo, error) {
 		return p.Stat(path)
 	}
 	return os.Stat(path)
+}
+
+// rounds is how often the kernel is asked for a directory that is renamed meanwhile.
+const rounds = 30
+
+// FindDir is which of several paths, all of one place or of the kernel, is a directory, also while
+// it is renamed from one of them to another. The error is fs.ErrNotExist, or why one could not be looked for.
+func FindDir(paths []string) (string, error) {
+	if p := At(paths[0]); p != nil {
+		return p.FindDir(paths)
+	}
+	var unseen error
+	for n := range rounds { // it may go back to a path that was looked at
+		for i := range paths {
+			if n%2 == 1 { // the other way round, not to run in step with who renames it
+				i = len(paths) - 1 - i
+			}
+			switch st, err := os.Stat(paths[i]); {
+			case err == nil && st.IsDir():
+				return paths[i], nil
+			case err != nil && !errors.Is(err, fs.ErrNotExist):
+				unseen = err
+			}
+		}
+	}
+	return "", cmp.Or(unseen, fs.ErrNotExist)
 }
 
 // Lstat is os.Lstat.

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,10 +49,7 @@ func (i *Intake) Call(ctx context.Context, w *Watch, c Call) error {
 	w.mu.Lock()
 	w.calls = append(w.calls, waiting)
 	w.mu.Unlock()
-	select {
-	case w.bell() <- struct{}{}:
-	default: // it rings
-	}
+	w.made(&w.rings).ring()
 	select {
 	case err := <-waiting.done:
 		return err
@@ -60,14 +58,14 @@ func (i *Intake) Call(ctx context.Context, w *Watch, c Call) error {
 	}
 }
 
-// bell is what rings where calls wait.
-func (w *Watch) bell() chan struct{} {
+// made is a bell of a watch.
+func (w *Watch) made(b *bell) bell {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.rings == nil {
-		w.rings = make(chan struct{}, 1)
+	if *b == nil {
+		*b = newBell()
 	}
-	return w.rings
+	return *b
 }
 
 // answer looks where it is called to at a forge, at each repository once.
@@ -120,7 +118,7 @@ func (i *Intake) visit(ctx context.Context, w *Watch, c Call, again bool) error 
 	}
 	w.heard(r, c, i.Now(), again)
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r contextstore.Row) bool { return !slices.ContainsFunc(i.items(r), c.tells) })
-	err = i.repository(ctx, w, r, runs, watched && len(c.Changed) > 0)
+	_, err = i.repository(ctx, w, r, runs, watched && len(c.Changed) > 0)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
@@ -144,7 +142,7 @@ func (i *Intake) Look(ctx context.Context, w *Watch) error {
 		return err
 	}
 	for _, r := range repos {
-		if err := i.repository(ctx, w, r.Repo, w.unsure(live[lower(r.Repo)], true), true); err != nil {
+		if _, err := i.repository(ctx, w, r.Repo, w.unsure(live[lower(r.Repo)], true), true); err != nil {
 			return err
 		}
 	}
@@ -188,6 +186,7 @@ func (w *Watch) name() {
 	for _, r := range w.repos {
 		known[lower(r.Repo)] = true
 	}
+	maps.DeleteFunc(w.quiet, func(r forge.Repo, _ quiet) bool { return !known[r] })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known = known

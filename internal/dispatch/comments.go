@@ -106,15 +106,16 @@ func (i *Intake) clock(w *Watch) time.Time {
 
 // comments reads what was said in a repository since the last look: commands
 // are carried out, the rest goes to the runs. The mark moves once all is done, so
-// that a kill repeats and loses nothing; each step can be done again.
-func (i *Intake) comments(ctx context.Context, w *Watch, r forge.Repo) error {
+// that a kill repeats and loses nothing; each step can be done again. all tells that
+// nothing is left for the next look.
+func (i *Intake) comments(ctx context.Context, w *Watch, r forge.Repo) (all bool, err error) {
 	scope := w.Host.Source() + "/" + lower(r).String()
 	if w.Only.ID != "" { // what is said elsewhere is not read
 		scope += w.Only.Number()
 	}
 	mark, err := i.Store.Mark(ctx, scope, commentsMark)
 	if err != nil {
-		return err
+		return false, err
 	}
 	at := i.clock(w) // before the first list is read
 	now, ok := parseBookmark(mark)
@@ -124,14 +125,14 @@ func (i *Intake) comments(ctx context.Context, w *Watch, r forge.Repo) error {
 		now.until = at.Add(-firstEvent).Truncate(time.Second)
 	default:
 		// What was said before the first look is read with the item itself.
-		return i.Store.SetMark(ctx, scope, commentsMark, bookmark{until: at.Add(-firstLook).Truncate(time.Second)}.String())
+		return false, i.Store.SetMark(ctx, scope, commentsMark, bookmark{until: at.Add(-firstLook).Truncate(time.Second)}.String())
 	}
 	if now.until.After(at) {
 		now.until = at.Add(-overlap).Truncate(time.Second) // a clock was wrong
 	}
 	said, err := w.Host.CommentsSince(ctx, r, now.until)
 	if err != nil {
-		return err
+		return false, err
 	}
 	until := at.Add(-overlap)
 	if n := len(said); n >= forge.MaxComments {
@@ -141,11 +142,12 @@ func (i *Intake) comments(ctx context.Context, w *Watch, r forge.Repo) error {
 	if !left.IsZero() {
 		until = earlier(until, left)
 	}
+	all = left.IsZero() && len(said) < forge.MaxComments
 	if !moved && until.Sub(now.until) < markStep {
-		return err
+		return all, err
 	}
 	now.move(until)
-	return errors.Join(err, i.Store.SetMark(ctx, scope, commentsMark, now.String()))
+	return all, errors.Join(err, i.Store.SetMark(ctx, scope, commentsMark, now.String()))
 }
 
 // handleAll does what comments ask for and notes those that are done with. One
@@ -240,7 +242,7 @@ func (i *Intake) handle(ctx context.Context, w *Watch, r forge.Repo, c forge.Com
 		}
 		switch last.Status() {
 		case task.Running:
-			i.Mailbox.put(last.Metadata.TaskKey, c)
+			return i.Mailbox.put(ctx, last.Metadata.TaskKey, c)
 		case task.AwaitingApproval:
 			return i.answered(ctx, w, key, last, c)
 		}

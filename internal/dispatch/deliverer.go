@@ -22,8 +22,10 @@ type Deliverer struct {
 	Watches map[string]*Watch
 	Log     *slog.Logger
 	Now     func() time.Time
+	// Here reports whether what a run delivers may lie on this machine alone; nil delivers for all.
+	Here func(uuid string) bool
 
-	wake  chan struct{}
+	wake  bell
 	lanes lanes
 
 	mu   sync.Mutex
@@ -44,17 +46,12 @@ const sideBySide = 4
 
 // NewDeliverer prepares a deliverer; d is completed.
 func NewDeliverer(d *Deliverer) *Deliverer {
-	d.wake, d.late.most = make(chan struct{}, 1), lastPause
+	d.wake, d.late.most = newBell(), lastPause
 	return d
 }
 
 // Wake makes the deliverer look at once.
-func (d *Deliverer) Wake() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
+func (d *Deliverer) Wake() { d.wake.ring() }
 
 // Run delivers until ctx ends.
 func (d *Deliverer) Run(ctx context.Context) {
@@ -90,7 +87,7 @@ func (d *Deliverer) sweep(ctx context.Context) {
 	due := map[string]*owed{}
 	owing := map[string]bool{}
 	err := d.Store.EachUndelivered(ctx, func(o contextstore.Undelivered) error {
-		if !served(d.Store, d.Sources, o.Source, o.UUID) {
+		if !served(d.Store, d.Sources, o.Source, o.UUID) || d.Here != nil && !d.Here(o.UUID) {
 			return nil
 		}
 		owing[o.UUID] = true

@@ -38,13 +38,13 @@ func TestAForgeThatHangsKeepsNoOtherWaiting(t *testing.T) {
 	<-begun
 	stop()
 	<-ended
-	if c := l.Stats.Counts(); c.Polls["github"] != 1 || c.Polls["gitea"] != 0 {
+	if c := l.Stats.Counts(); c.Polls["github"].All != 1 || c.Polls["gitea"].All != 0 {
 		t.Errorf("looked at %v", c.Polls)
 	}
 	ctx, stop = context.WithCancel(t.Context())
 	l.hub.late = stop // the one that answers has been looked at
 	l.pass(firstLook)
-	if err := l.PollAll(ctx); err != nil {
+	if err := l.PollAll(ctx, true); err != nil {
 		t.Error(err)
 	}
 }

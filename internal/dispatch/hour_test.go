@@ -17,6 +17,7 @@ import (
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/github"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -112,7 +113,7 @@ func TestTheForgeIsDownForAnHour(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &site{writes: map[string]int{}, labels: map[string]bool{"1 processing": true, "2 processing": true, "3 processing": true}, comments: map[string][]string{}}
-		f, err := github.New(github.Options{URL: "https://git.example", Token: "t", HTTP: &http.Client{Transport: hub}, WriteSpacing: -1})
+		f, err := github.New(github.Options{Login: rest.Login{URL: "https://git.example", Token: "t", HTTP: &http.Client{Transport: hub}}, WriteSpacing: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,14 +163,14 @@ func TestTheForgeIsDownForAnHour(t *testing.T) {
 		engines.Go(func() { i.Run(ctx) })
 		engines.Go(func() { c.Run(ctx) })
 		time.Sleep(time.Minute)
-		reached := stats.Counts().PolledAt["github"]
+		reached := stats.Counts().Polls["github"].At
 		hub.set(true)
 		ends(1)
 		time.Sleep(20 * time.Minute)
 		ends(2)
 		time.Sleep(40 * time.Minute)
 		synctest.Wait()
-		if n := stats.Counts(); n.Delivered != 0 || n.Failed == 0 || n.PollErrors["github"] == 0 || !n.PolledAt["github"].Equal(reached) || time.Since(reached) < time.Hour {
+		if n := stats.Counts(); n.Delivered != 0 || n.Failed == 0 || n.Polls["github"].Errors == 0 || !n.Polls["github"].At.Equal(reached) || time.Since(reached) < time.Hour {
 			t.Errorf("after the hour: %+v", n)
 		}
 		for n, want := range map[int]task.Status{1: task.Completed, 2: task.Completed, 3: task.Running} {
@@ -201,7 +202,7 @@ func TestTheForgeIsDownForAnHour(t *testing.T) {
 				}
 			}
 		}
-		if n := stats.Counts(); len(hub.writes) != 6 || n.Delivered != 4 || time.Since(n.PolledAt["github"]) > 6*time.Minute || time.Since(hub.listedLast) > 6*time.Minute {
+		if n := stats.Counts(); len(hub.writes) != 6 || n.Delivered != 4 || time.Since(n.Polls["github"].At) > 6*time.Minute || time.Since(hub.listedLast) > 6*time.Minute {
 			t.Errorf("in the end: %+v, %v", n, hub.writes)
 		}
 		stop()

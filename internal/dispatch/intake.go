@@ -36,6 +36,14 @@ type Intake struct {
 	Wake          func() // there is something to claim or to deliver
 	Stats         *Stats
 	Approvals     *approval.Jobs // that comments decide about; nil for none
+	Called        bool           // it looks when Round says so, and not at intervals of its own
+}
+
+// Round has each watched forge looked at, once it is not looked at any more.
+func (i *Intake) Round() {
+	for _, w := range i.Watches {
+		w.made(&w.round).ring()
+	}
 }
 
 // Run looks until ctx ends, at each forge by itself: one that hangs keeps no other waiting.
@@ -52,16 +60,22 @@ func (i *Intake) watch(ctx context.Context, w *Watch) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.bell():
+		case <-w.made(&w.rings):
 			i.answer(ctx, w)
 			continue
+		case <-w.made(&w.round):
 		case <-t.C:
 		}
 		i.revisit(ctx, w)
 		i.look(ctx, w)
-		t.Reset(min(i.Interval, i.CommentsEvery))
+		if !i.Called {
+			t.Reset(i.Every())
+		}
 	}
 }
+
+// Every is the time between two looks of any kind.
+func (i *Intake) Every() time.Duration { return min(i.Interval, i.CommentsEvery) }
 
 // each calls f for all watched forges, side by side, and waits for it.
 func (i *Intake) each(f func(*Watch)) {
@@ -96,31 +110,22 @@ func (i *Intake) look(ctx context.Context, w *Watch) {
 	}
 }
 
-// PollAll looks once at every watched forge, also for new work, and returns what went wrong.
-func (i *Intake) PollAll(ctx context.Context) error {
+// PollAll looks once at every watched forge, with all also for new work, else only at the runs that go
+// on and at what is asked for there. It returns what went wrong.
+func (i *Intake) PollAll(ctx context.Context, all bool) error {
 	var mu sync.Mutex
 	var errs error
 	i.each(func(w *Watch) {
-		if err := i.Poll(ctx, w, true); ctx.Err() == nil { // who is told to end has no trouble
+		if !all && i.Now().Before(w.heldUntil()) {
+			return
+		}
+		if err := i.Poll(ctx, w, all); ctx.Err() == nil { // who is told to end has no trouble
 			mu.Lock()
 			defer mu.Unlock()
 			errs = errors.Join(errs, err)
 		}
 	})
 	return errs
-}
-
-// Listen looks once at the runs that go on, and begins nothing new but
-// what is asked for there.
-func (i *Intake) Listen(ctx context.Context) {
-	i.each(func(w *Watch) {
-		if i.Now().Before(w.heldUntil()) {
-			return
-		}
-		if err := i.Poll(ctx, w, false); err != nil && ctx.Err() == nil {
-			i.Log.Warn("Cannot hear what is said at " + w.Host.Source() + ": " + err.Error())
-		}
-	})
 }
 
 // inRow is how many repositories, or items of one, may fail one after the other
@@ -179,7 +184,7 @@ func (i *Intake) round(ctx context.Context, w *Watch, watched []forge.Repository
 			continue
 		}
 		looked++
-		err := i.repository(ctx, w, r, w.unsure(runs, all), all && !others[lower(r)])
+		err := i.lookAt(ctx, w, r, runs, all, all && !others[lower(r)])
 		if err == nil {
 			w.failing.worked(r.String())
 			i.lookedAt(w, r, all)
@@ -244,13 +249,15 @@ func (w *Watch) unsure(runs []contextstore.Row, all bool) (some []contextstore.R
 
 // repository looks at one repository: commands and comments before new work, so
 // that a /stop is not overtaken. Without fresh no new work is looked for. Of the runs it
-// is made sure that they are still wanted.
-func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []contextstore.Row, fresh bool) error {
-	if err := i.comments(ctx, w, r); err != nil {
-		return err
+// is made sure that they are still wanted. done tells that nothing that was said or asked
+// for is left for the next look.
+func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []contextstore.Row, fresh bool) (done bool, err error) {
+	heard, err := i.comments(ctx, w, r)
+	if err != nil {
+		return false, err
 	}
 	if err := i.followMissed(ctx, w, r); err != nil {
-		return err
+		return false, err
 	}
 	var t trouble
 	for _, run := range runs {
@@ -262,28 +269,29 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 			err = i.stopUnwanted(ctx, w, run)
 		}
 		if t.ends(err) {
-			return err
+			return false, err
 		}
 		if err != nil {
 			i.Log.Warn(what+err.Error(), "uuid", run.UUID, "task", run.Key.String())
 		}
 	}
 	if !fresh {
-		return nil
+		return false, nil
 	}
 	items, err := w.triggered(ctx, r)
 	if forge.Is(err, forge.Invalid) { // the others are there
 		i.Log.Warn("Not all that may ask for work can be read: "+err.Error(), "repository", r.String())
 	} else if err != nil {
-		return err
+		return false, err
 	}
+	done = heard && err == nil && len(items) == 0
 	for _, it := range items {
 		if w.failing.waits(it.Key.String(), i.Now()) || w.passes(it.Key.Item().Type, it.Key.ID) {
 			continue
 		}
 		err := i.asked(ctx, w, it)
 		if t.ends(err) {
-			return err
+			return false, err
 		}
 		if err != nil {
 			i.Log.Warn("Cannot look into "+it.Key.String()+": "+err.Error(), "task", it.Key.String(), "next_try_in", w.backOff(it.Key.String(), i.Now()))
@@ -291,7 +299,7 @@ func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []
 		}
 		w.failing.worked(it.Key.String())
 	}
-	return nil
+	return done, nil
 }
 
 // triggered lists the items that ask for something. A pull request that asks for a review has
@@ -423,12 +431,7 @@ func (i *Intake) live(ctx context.Context, w *Watch) (map[forge.Repo][]contextst
 }
 
 func running(rows []contextstore.Row) bool {
-	for _, r := range rows {
-		if r.Status == task.Running {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rows, func(r contextstore.Row) bool { return r.Status == task.Running })
 }
 
 // lower is a repository as it is compared: its names are the same in any case.
@@ -475,113 +478,4 @@ func (i *Intake) items(r contextstore.Row) []task.Key {
 	}
 	o, _ := order.Parse(m) // one that cannot be read names no other
 	return o.Items(r.Key)
-}
-
-// stopUnwanted stops a run whose item was closed, or whose label or assignment somebody took
-// away: also at the issue that its draft was opened for.
-func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row) error {
-	// Asked before the items are read: only a label that was there by then can be
-	// missing on one.
-	before, err := i.Store.View(r.UUID)
-	if err != nil {
-		return nil //nolint:nilerr // it moved on meanwhile
-	}
-	job, err := order.Parse(before.Metadata)
-	if err != nil || job.Act == nil {
-		return nil //nolint:nilerr // not ours to judge
-	}
-	if job.For != nil && job.For.Run != "" { // a /stop may have come before there was this run
-		late, err := i.stopped(ctx, candidate{key: job.For.Issue, act: *job.Act})
-		if err != nil {
-			return err
-		}
-		if late {
-			return i.stop(ctx, r, "dispatch.stopped")
-		}
-	}
-	if !w.StopRemoved {
-		return nil
-	}
-	labelled, err := i.labelled(ctx, r.UUID)
-	if err != nil {
-		return err
-	}
-	for _, k := range job.Items(r.Key) {
-		why, err := i.unwanted(ctx, w, before, job, k, labelled)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			return i.stop(ctx, r, why)
-		}
-	}
-	return nil
-}
-
-// unwanted is why a run is not wanted any more, as an item of it tells; "" where it is.
-func (i *Intake) unwanted(ctx context.Context, w *Watch, before contextstore.View, job order.Order, k task.Key, labelled bool) (why string, err error) {
-	closed := "dispatch.closed"
-	if k != before.Metadata.TaskKey {
-		closed = "dispatch.closed_origin"
-	}
-	it, err := w.Host.Item(ctx, k.Item())
-	if forge.Is(err, forge.Gone) {
-		return closed, nil
-	}
-	if forge.Is(err, forge.NotFound) {
-		// Where the repository cannot be seen either, that says nothing of the item.
-		_, err := w.Host.Repositories(ctx, []string{forge.RepoOf(k).String()})
-		return closed, err
-	}
-	if err != nil {
-		return "", err
-	}
-	v, err := i.Store.View(before.Metadata.UUID)
-	if err != nil || v.Status() != before.Status() || v.State.Generation != before.State.Generation {
-		return "", nil //nolint:nilerr // it moved on meanwhile, perhaps with other labels
-	}
-	processing := w.Host.Labels.Status[task.Running]
-	asked := job.For == nil || (job.For.Run == "") == (k == before.Metadata.TaskKey) // here, and not at the other item
-	switch {
-	case !it.Open && it.Pull != nil && it.Pull.Merged:
-		return "dispatch.merged", nil
-	case !it.Open:
-		return closed, nil
-	case asked && job.Act.How == order.ByAssignment && !it.AssignedTo(w.self):
-		return "dispatch.unassigned", nil
-	case v.Metadata.TaskKey.Type == task.TypeReview, !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
-		return "", nil
-	}
-	// The item may have been read as it was a moment ago, and a label may have
-	// been given another name: only that somebody took it off stops the run.
-	_, err = w.Host.Asked(ctx, k, forge.Trigger{Label: processing})
-	var taken *forge.TriggerRemoved
-	if !errors.As(err, &taken) || taken.At.Before(begun(v).Truncate(time.Second)) || taken.By.ID == w.self.ID && taken.By.ID != 0 {
-		if errors.Is(err, forge.ErrNotAsked) {
-			return "", nil
-		}
-		return "", err
-	}
-	return "dispatch.label_gone", nil
-}
-
-// labelled reports whether all labels that a run has called for are on its item.
-func (i *Intake) labelled(ctx context.Context, uuid string) (bool, error) {
-	left, err := i.Store.Undelivered(ctx, uuid)
-	if err != nil || len(left) > 0 {
-		return false, err
-	}
-	done, err := i.Store.Delivered(ctx, uuid)
-	return done[delivery.QueuedLabels(uuid).Key] != "", err
-}
-
-// stop stops a run because of what somebody did to its item.
-func (i *Intake) stop(ctx context.Context, r contextstore.Row, why string) error {
-	_, err := i.Store.Control(ctx, r.UUID, contextstore.Stop, why)
-	if errors.Is(err, task.ErrIllegalTransition) {
-		return nil // it ended by itself
-	}
-	i.Log.Info("Stopped: "+i18n.English.T(why), "uuid", r.UUID, "task", r.Key.String())
-	i.Wake()
-	return err
 }

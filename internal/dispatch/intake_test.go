@@ -313,8 +313,8 @@ func TestOnlyAWholeLookCounts(t *testing.T) {
 		l.hub.visited = nil
 		l.Intake.look(t.Context(), l.watch)
 		c := l.Stats.Counts()
-		if c.Polls["github"] != polls || c.PollErrors["github"] != errs || len(l.hub.visited) != lists {
-			t.Errorf("%s: %d polls, %d errors, visited %q", name, c.Polls["github"], c.PollErrors["github"], l.hub.visited)
+		if c.Polls["github"].All != polls || c.Polls["github"].Errors != errs || len(l.hub.visited) != lists {
+			t.Errorf("%s: %d polls, %d errors, visited %q", name, c.Polls["github"].All, c.Polls["github"].Errors, l.hub.visited)
 		}
 	}
 	step("the first", 0, 1, 0, 0)

@@ -2,6 +2,18 @@ package dispatch
 
 import "sync"
 
+// bell wakes who waits for it; a bell that rings stays so until somebody heard it.
+type bell chan struct{}
+
+func newBell() bell { return make(bell, 1) }
+
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
 // lanes have things done for several sources side by side, for each one at a time: one that
 // hangs keeps no other waiting. The zero value is ready.
 type lanes struct {

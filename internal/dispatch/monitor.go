@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -43,8 +44,9 @@ type Monitor struct {
 	// can go on; nil where none does.
 	Renewed func(ctx context.Context, v contextstore.View) (bool, error)
 
-	left  map[string]bool // uuids that Left heard of
-	lanes lanes           // forges are asked whether runs can go on
+	recovering sync.Mutex
+	left       map[string]bool // uuids that Left heard of
+	lanes      lanes           // forges are asked whether runs can go on
 }
 
 // Run looks at once and then every so often, until ctx ends.
@@ -53,14 +55,19 @@ func (m *Monitor) Run(ctx context.Context) {
 	defer t.Stop()
 	defer m.lanes.wait()
 	for {
-		if err := m.look(ctx); err != nil && ctx.Err() == nil {
-			m.Log.Error("Cannot look after the runs: " + err.Error())
-		}
+		m.Round(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
+	}
+}
+
+// Round looks once, and logs what goes wrong. What forges are asked for goes on behind it.
+func (m *Monitor) Round(ctx context.Context) {
+	if err := m.look(ctx); err != nil && ctx.Err() == nil {
+		m.Log.Error("Cannot look after the runs: " + err.Error())
 	}
 }
 
@@ -76,18 +83,24 @@ func (m *Monitor) look(ctx context.Context) error {
 	if m.Settle != nil {
 		err = errors.Join(err, m.Settle(ctx))
 	}
-	if free, ferr := m.Store.Room(); ferr != nil {
-		m.Stats.space(free, true)
-		m.Log.Error("Nothing is claimed: " + ferr.Error())
-	} else {
-		m.Stats.space(free, false)
-	}
+	m.Room()
 	return err
+}
+
+// Room looks whether there is room on the disk for runs.
+func (m *Monitor) Room() {
+	free, err := m.Store.Room()
+	m.Stats.space(free, err != nil)
+	if err != nil {
+		m.Log.Error("Nothing is claimed: " + err.Error())
+	}
 }
 
 // Dead looks after the runs of every source whose owner died, but for one that
 // its caller sees to.
 func (m *Monitor) Dead(ctx context.Context, but string) error {
+	m.recovering.Lock() // a death counts once
+	defer m.recovering.Unlock()
 	var dead []string
 	stale := 0
 	err := m.Store.Running(func(uuid string, o contextstore.Owner, alive bool) {
@@ -95,7 +108,7 @@ func (m *Monitor) Dead(ctx context.Context, but string) error {
 			dead = append(dead, uuid)
 			return
 		}
-		if age := m.Now().Sub(o.HeartbeatAt.Time); age > m.Stale {
+		if age := o.Silent(m.Now()); age > m.Stale {
 			stale++
 			m.Log.Warn("The owner of a run lives and shows no sign of it", "uuid", uuid, "pid", o.ProcessID, "heartbeat_age", age.Round(time.Second))
 		}

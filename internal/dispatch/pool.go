@@ -14,9 +14,11 @@ import (
 	"toritsugi/internal/task"
 )
 
-// PoolOptions are what a Pool is made of. All but Stats must be set.
+// PoolOptions are what a Pool is made of. All but Stats and Queue must be set.
 type PoolOptions struct {
-	Store   *contextstore.Store
+	Store *contextstore.Store
+	// Queue wakes the pools of all processes; nil where this one finds in the ledger what waits.
+	Queue   Queue
 	Sources map[string]bool // of tasks that are claimed
 	Limits  Limits
 	// Work works on a claimed run until it ends or ctx does; the context is its to
@@ -32,11 +34,11 @@ type PoolOptions struct {
 }
 
 // Pool claims what waits, the oldest first, and has it worked on, so many at a
-// time.
+// time. With a Queue the limits of a repository and of a user hold over all pools.
 type Pool struct {
 	PoolOptions
 
-	wake    chan struct{}
+	wake    bell
 	mu      sync.Mutex
 	busy    map[string]*slot
 	resting retries // runs that could not be begun
@@ -58,16 +60,11 @@ type slot struct {
 
 // NewPool returns a pool that Run sets going.
 func NewPool(o PoolOptions) *Pool {
-	return &Pool{PoolOptions: o, wake: make(chan struct{}, 1), busy: map[string]*slot{}, resting: retries{most: mostRetry}}
+	return &Pool{PoolOptions: o, wake: newBell(), busy: map[string]*slot{}, resting: retries{most: mostRetry}}
 }
 
 // Wake makes the pool look for work at once.
-func (p *Pool) Wake() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
+func (p *Pool) Wake() { p.wake.ring() }
 
 // look is how often a pool looks for work that nobody woke it for: what another
 // process put into the queue.
@@ -76,11 +73,16 @@ const look = 5 * time.Second
 // Run claims and works until ctx ends, then ends what it works on with
 // agent.ErrShutdown, which puts it back into the queue, and waits for that.
 func (p *Pool) Run(ctx context.Context) {
-	t := time.NewTicker(look)
-	defer t.Stop()
 	// Runs outlive ctx for as long as they need to put down what they hold.
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
+	if p.Queue != nil {
+		defer context.AfterFunc(ctx, func() { stop(agent.ErrShutdown) })()
+		p.woken(ctx, work)
+		return
+	}
+	t := time.NewTicker(look)
+	defer t.Stop()
 	for {
 		if err := p.fill(ctx, work); err != nil && ctx.Err() == nil {
 			p.Log.Error("Cannot look for work: " + err.Error())
@@ -180,8 +182,11 @@ func (p *Pool) fill(ctx, work context.Context) error {
 		}
 		for _, w := range waiting {
 			after = w.Cursor
-			if run, ok := p.reserve(work, w); ok {
-				p.begin(run, w)
+			if run, ok := p.reserve(work, w, nil); ok {
+				p.running.Go(func() {
+					p.run(run, w, func() {})
+					p.Wake()
+				})
 			}
 			if p.full() || ctx.Err() != nil {
 				return nil
@@ -199,30 +204,15 @@ func (p *Pool) full() bool {
 	return p.closed != nil || p.Limits.Max > 0 && len(p.busy) >= p.Limits.Max
 }
 
-// reserve takes a place for a run, if the limits leave one.
-func (p *Pool) reserve(work context.Context, w contextstore.Waiting) (context.Context, bool) {
+// reserve takes a place for a run, if the limits leave one beside what this pool and others work on.
+func (p *Pool) reserve(work context.Context, w contextstore.Waiting, others []slot) (context.Context, bool) {
 	if !served(p.Store, p.Sources, w.Key.Source, w.UUID) {
 		return nil, false // somebody's own, on this machine
 	}
 	repository := repository(p.Store, w)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed != nil || p.busy[w.UUID] != nil || p.resting.waits(w.UUID, p.Now()) {
-		return nil, false
-	}
-	source, same, user := 0, 0, 0
-	for _, s := range p.busy {
-		if s.waiting.Key.Source == w.Key.Source {
-			source++
-		}
-		if s.repository == repository {
-			same++
-		}
-		if s.waiting.User == w.User {
-			user++
-		}
-	}
-	if l := p.Limits; l.PerSource > 0 && source >= l.PerSource || l.PerRepository > 0 && same >= l.PerRepository || l.PerUser > 0 && user >= l.PerUser {
+	if p.closed != nil || p.busy[w.UUID] != nil || p.resting.waits(w.UUID, p.Now()) || !p.allows(w, repository, others) {
 		return nil, false
 	}
 	run, cancel := context.WithCancelCause(work)
@@ -230,29 +220,54 @@ func (p *Pool) reserve(work context.Context, w contextstore.Waiting) (context.Co
 	return run, true
 }
 
-// begin claims a run and has it worked on.
-func (p *Pool) begin(ctx context.Context, w contextstore.Waiting) {
-	p.running.Go(func() {
-		report, err := p.one(ctx, w)
-		gone := errors.Is(err, contextstore.ErrEnded) || errors.Is(err, contextstore.ErrNotFound)
-		again := pause(ctx, report, err)
-		if gone {
-			again = 0 // it ended between the look at the queue and the claim
+// allows reports whether the limits leave a place for a run. Its caller has mu.
+func (p *Pool) allows(w contextstore.Waiting, repository string, others []slot) bool {
+	source, same, user := 0, 0, 0
+	count := func(s slot) {
+		if s.repository == repository {
+			same++
 		}
-		p.mu.Lock()
-		p.busy[w.UUID].cancel(nil)
-		delete(p.busy, w.UUID)
-		if again == 0 {
-			p.resting.worked(w.UUID)
-		} else {
-			p.resting.failed(w.UUID, p.Now(), again, 0)
+		if s.waiting.User == w.User {
+			user++
 		}
-		p.mu.Unlock()
-		if !gone {
-			p.Ended(w.Key, report, err)
+	}
+	for _, s := range p.busy {
+		if s.waiting.Key.Source == w.Key.Source {
+			source++
 		}
-		p.Wake()
-	})
+		count(*s)
+	}
+	for _, s := range others {
+		if p.busy[s.waiting.UUID] == nil {
+			count(s)
+		}
+	}
+	l := p.Limits
+	return (l.PerSource == 0 || source < l.PerSource) && (l.PerRepository == 0 || same < l.PerRepository) && (l.PerUser == 0 || user < l.PerUser)
+}
+
+// run claims a run that has a place, and has it worked on; claimed is called once it is claimed or
+// cannot be. It returns after how long to try again where it could not be claimed.
+func (p *Pool) run(ctx context.Context, w contextstore.Waiting, claimed func()) (again time.Duration) {
+	report, err := p.one(ctx, w, claimed)
+	gone := errors.Is(err, contextstore.ErrEnded) || errors.Is(err, contextstore.ErrNotFound)
+	again = pause(ctx, report, err)
+	if gone {
+		again = 0 // it ended between the look at the queue and the claim
+	}
+	p.mu.Lock()
+	p.busy[w.UUID].cancel(nil)
+	delete(p.busy, w.UUID)
+	if again == 0 {
+		p.resting.worked(w.UUID)
+	} else if again = p.resting.failed(w.UUID, p.Now(), again, 0); err == nil {
+		again = 0 // it was put into the queue anew
+	}
+	p.mu.Unlock()
+	if !gone {
+		p.Ended(w.Key, report, err)
+	}
+	return again
 }
 
 // The pauses before a run is claimed again that could not be begun.
@@ -275,9 +290,10 @@ func pause(ctx context.Context, r agent.Report, err error) time.Duration {
 	return 0
 }
 
-func (p *Pool) one(ctx context.Context, w contextstore.Waiting) (agent.Report, error) {
+func (p *Pool) one(ctx context.Context, w contextstore.Waiting, claimed func()) (agent.Report, error) {
 	log := p.Log.With("uuid", w.UUID)
 	c, err := p.Claim(ctx, w.UUID)
+	claimed()
 	switch {
 	case errors.Is(err, contextstore.ErrBusy) || errors.Is(err, contextstore.ErrEnded) || errors.Is(err, contextstore.ErrNotFound):
 		return agent.Report{}, err // another process was quicker

@@ -48,10 +48,10 @@ type shop struct {
 	done   sync.WaitGroup
 }
 
-func newShop(t *testing.T, s *contextstore.Store, l Limits) *shop {
+func newShop(t *testing.T, s *contextstore.Store, q Queue, l Limits) *shop {
 	t.Helper()
 	h := &shop{at: map[string]chan task.Status{}, began: make(chan string, 1000), ended: make(chan task.Status, 1000)}
-	h.Pool = NewPool(PoolOptions{Store: s, Sources: map[string]bool{"github": true}, Limits: l, Log: slog.New(slog.DiscardHandler), Now: time.Now, Stats: &Stats{},
+	h.Pool = NewPool(PoolOptions{Store: s, Queue: q, Sources: map[string]bool{"github": true}, Limits: l, Log: slog.New(slog.DiscardHandler), Now: time.Now, Stats: &Stats{},
 		Claim: func(ctx context.Context, id string) (*contextstore.Context, error) {
 			c, _, err := s.Claim(ctx, id)
 			return c, err
@@ -111,108 +111,112 @@ func (h *shop) within(d time.Duration) string {
 
 func TestPoolKeepsOrderAndLimits(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, t.TempDir())
-	a1, a2, a3 := enqueue(t, s, "github", "a", "ken", 1), enqueue(t, s, "github", "a", "ken", 2), enqueue(t, s, "github", "a", "hana", 3)
-	enqueue(t, s, "folder", "a", "ken", 4) // somebody's own
-	b1 := enqueue(t, s, "github", "b", "ken", 5)
-	c1 := enqueue(t, s, "github", "c", "jun", 6)
-	h := newShop(t, s, Limits{Max: 3, PerRepository: 2, PerUser: 2})
-	h.run(t)
-	got := map[string]bool{h.next(): true, h.next(): true, h.next(): true}
-	// a3 would be the third of its repository, b1 the third of its user.
-	if !got[a1] || !got[a2] || !got[c1] || h.more() != "" {
-		t.Fatalf("began %v", got)
-	}
-	if !h.Works(a1) || h.Works(a3) {
-		t.Errorf("works on what began: %v; on what waits: %v", h.Works(a1), h.Works(a3))
-	}
-	h.finish(a1, task.Completed)
-	if id := h.next(); id != a3 {
-		t.Errorf("then %s, not %s", id, a3)
-	}
-	h.finish(a2, task.Failed)
-	if id := h.next(); id != b1 {
-		t.Errorf("then %s, not %s", id, b1)
-	}
-	if h.more() != "" || h.most > 3 {
-		t.Errorf("%d at once", h.most)
-	}
+	eachQueue(t, func(t *testing.T, s *contextstore.Store, q Queue) {
+		a1, a2, a3 := enqueue(t, s, "github", "a", "ken", 1), enqueue(t, s, "github", "a", "ken", 2), enqueue(t, s, "github", "a", "hana", 3)
+		enqueue(t, s, "folder", "a", "ken", 4) // somebody's own
+		b1 := enqueue(t, s, "github", "b", "ken", 5)
+		c1 := enqueue(t, s, "github", "c", "jun", 6)
+		h := newShop(t, s, q, Limits{Max: 3, PerRepository: 2, PerUser: 2})
+		h.run(t)
+		got := map[string]bool{h.next(): true, h.next(): true, h.next(): true}
+		// a3 would be the third of its repository, b1 the third of its user.
+		if !got[a1] || !got[a2] || !got[c1] || h.more() != "" {
+			t.Fatalf("began %v", got)
+		}
+		if !h.Works(a1) || h.Works(a3) {
+			t.Errorf("works on what began: %v; on what waits: %v", h.Works(a1), h.Works(a3))
+		}
+		h.finish(a1, task.Completed)
+		if id := h.next(); id != a3 {
+			t.Errorf("then %s, not %s", id, a3)
+		}
+		h.finish(a2, task.Failed)
+		if id := h.next(); id != b1 {
+			t.Errorf("then %s, not %s", id, b1)
+		}
+		if h.more() != "" || h.most > 3 {
+			t.Errorf("%d at once", h.most)
+		}
+	})
 }
 
 // The runs of one source leave a place to the others, whose runs may come later.
 func TestPoolLeavesAPlaceToOtherSources(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, t.TempDir())
-	first := enqueue(t, s, "github", "a", "ken", 1)
-	second := enqueue(t, s, "github", "b", "ken", 2)
-	h := newShop(t, s, Limits{Max: 2, PerSource: 1})
-	h.Sources["gitea"] = true
-	h.run(t)
-	if id := h.next(); id != first || h.more() != "" {
-		t.Fatalf("%s, and another one of the same source", id)
-	}
-	other := enqueue(t, s, "gitea", "a", "ken", 3)
-	h.Wake()
-	if id := h.next(); id != other {
-		t.Errorf("then %s, not %s", id, other)
-	}
-	h.finish(first, task.Completed)
-	if id := h.next(); id != second {
-		t.Errorf("then %s, not %s", id, second)
-	}
+	eachQueue(t, func(t *testing.T, s *contextstore.Store, q Queue) {
+		first := enqueue(t, s, "github", "a", "ken", 1)
+		second := enqueue(t, s, "github", "b", "ken", 2)
+		h := newShop(t, s, q, Limits{Max: 2, PerSource: 1})
+		h.Sources["gitea"] = true
+		h.run(t)
+		if id := h.next(); id != first || h.more() != "" {
+			t.Fatalf("%s, and another one of the same source", id)
+		}
+		other := enqueue(t, s, "gitea", "a", "ken", 3)
+		h.Wake()
+		if id := h.next(); id != other {
+			t.Errorf("then %s, not %s", id, other)
+		}
+		h.finish(first, task.Completed)
+		if id := h.next(); id != second {
+			t.Errorf("then %s, not %s", id, second)
+		}
+	})
 }
 
 func TestPoolPutsDownWhatItHolds(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, t.TempDir())
-	id := enqueue(t, s, "github", "a", "ken", 1)
-	h := newShop(t, s, Limits{Max: 1})
-	h.run(t)
-	h.next()
-	if ended := h.Hold(agent.PauseFor("a file")); len(ended) != 1 || ended[0] != id {
-		t.Errorf("%v", ended)
-	}
-	if st := <-h.ended; st != task.Paused {
-		t.Errorf("%s", st)
-	}
-	other := enqueue(t, s, "github", "a", "ken", 2)
-	h.Wake()
-	if began := h.more(); began != "" {
-		t.Errorf("%s was begun while everything is held", began)
-	}
-	h.Release()
-	if began := h.next(); began != other {
-		t.Errorf("began %q", began)
-	}
-	h.cancel()
-	h.done.Wait()
-	v, err := s.View(other)
-	if err != nil || v.Status() != task.Queued || v.State.Recoveries != 0 {
-		t.Errorf("%s, %d recoveries, %v", v.Status(), v.State.Recoveries, err)
-	}
+	eachQueue(t, func(t *testing.T, s *contextstore.Store, q Queue) {
+		id := enqueue(t, s, "github", "a", "ken", 1)
+		h := newShop(t, s, q, Limits{Max: 1})
+		h.run(t)
+		h.next()
+		if ended := h.Hold(agent.PauseFor("a file")); len(ended) != 1 || ended[0] != id {
+			t.Errorf("%v", ended)
+		}
+		if st := <-h.ended; st != task.Paused {
+			t.Errorf("%s", st)
+		}
+		other := enqueue(t, s, "github", "a", "ken", 2)
+		h.Wake()
+		if began := h.more(); began != "" {
+			t.Errorf("%s was begun while everything is held", began)
+		}
+		h.Release()
+		if began := h.next(); began != other {
+			t.Errorf("began %q", began)
+		}
+		h.cancel()
+		h.done.Wait()
+		v, err := s.View(other)
+		if err != nil || v.Status() != task.Queued || v.State.Recoveries != 0 {
+			t.Errorf("%s, %d recoveries, %v", v.Status(), v.State.Recoveries, err)
+		}
+	})
 }
 
 // A run that could not be begun is not begun again at once, and keeps nobody waiting.
 func TestPoolLeavesAloneWhatCannotBegin(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, t.TempDir())
-	one, two := enqueue(t, s, "github", "a", "ken", 1), enqueue(t, s, "github", "a", "ken", 2)
-	h := newShop(t, s, Limits{Max: 1})
-	h.run(t)
-	if id := h.next(); id != one {
-		t.Fatal(id)
-	}
-	h.finish(one, task.Queued)
-	if id := h.next(); id != two {
-		t.Fatalf("%s, not %s", id, two)
-	}
-	if !h.Waits(one) || h.Waits(two) {
-		t.Error("the first does not wait")
-	}
-	h.finish(two, task.Completed)
-	if id := h.more(); id != "" {
-		t.Errorf("%s was begun again", id)
-	}
+	eachQueue(t, func(t *testing.T, s *contextstore.Store, q Queue) {
+		one, two := enqueue(t, s, "github", "a", "ken", 1), enqueue(t, s, "github", "a", "ken", 2)
+		h := newShop(t, s, q, Limits{Max: 1})
+		h.run(t)
+		if id := h.next(); id != one {
+			t.Fatal(id)
+		}
+		h.finish(one, task.Queued)
+		if id := h.next(); id != two {
+			t.Fatalf("%s, not %s", id, two)
+		}
+		if !h.Waits(one) || h.Waits(two) {
+			t.Error("the first does not wait")
+		}
+		h.finish(two, task.Completed)
+		if id := h.more(); id != "" {
+			t.Errorf("%s was begun again", id)
+		}
+	})
 }
 
 func TestMonitor(t *testing.T) {
@@ -289,28 +293,29 @@ func die(t *testing.T, base, id string) {
 // A run that panics is left as by a dead owner, and the others go on.
 func TestPoolOutlivesAPanic(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, t.TempDir())
-	bad, good := enqueue(t, s, "github", "a", "ken", 1), enqueue(t, s, "github", "a", "ken", 2)
-	h := newShop(t, s, Limits{Max: 1})
-	work := h.Work
-	h.Work = func(ctx context.Context, c *contextstore.Context) (agent.Report, error) {
-		if c.UUID() == bad {
-			panic("at the disco")
+	eachQueue(t, func(t *testing.T, s *contextstore.Store, q Queue) {
+		bad, good := enqueue(t, s, "github", "a", "ken", 1), enqueue(t, s, "github", "a", "ken", 2)
+		h := newShop(t, s, q, Limits{Max: 1})
+		work := h.Work
+		h.Work = func(ctx context.Context, c *contextstore.Context) (agent.Report, error) {
+			if c.UUID() == bad {
+				panic("at the disco")
+			}
+			return work(ctx, c)
 		}
-		return work(ctx, c)
-	}
-	h.run(t)
-	if id := h.next(); id != good {
-		t.Fatalf("%q", id)
-	}
-	m := &Monitor{Store: s, Sources: map[string]bool{"github": true}, Stale: time.Hour, MaxAttempts: 3, Lang: i18n.English, Log: slog.New(slog.DiscardHandler), Now: time.Now, Wake: func() {}, Stats: &Stats{}}
-	if err := m.Look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if v, err := s.View(bad); err != nil || v.Status() != task.Queued || v.State.Recoveries != 1 {
-		t.Errorf("%s, %d recoveries, %v", v.Status(), v.State.Recoveries, err)
-	}
-	h.finish(good, task.Completed)
+		h.run(t)
+		if id := h.next(); id != good {
+			t.Fatalf("%q", id)
+		}
+		m := &Monitor{Store: s, Sources: map[string]bool{"github": true}, Stale: time.Hour, MaxAttempts: 3, Lang: i18n.English, Log: slog.New(slog.DiscardHandler), Now: time.Now, Wake: func() {}, Stats: &Stats{}}
+		if err := m.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := s.View(bad); err != nil || v.Status() != task.Queued || v.State.Recoveries != 1 {
+			t.Errorf("%s, %d recoveries, %v", v.Status(), v.State.Recoveries, err)
+		}
+		h.finish(good, task.Completed)
+	})
 }
 
 // What was heard at a moment is not heard again, and what else was said then is.

@@ -18,7 +18,12 @@ type retry struct {
 const maxRetries = 10_000
 
 // waits reports whether something is left alone for now.
-func (r *retries) waits(what string, now time.Time) bool { return now.Before(r.all[what].next) }
+func (r *retries) waits(what string, now time.Time) bool { return r.left(what, now) > 0 }
+
+// left is for how long something is left alone yet.
+func (r *retries) left(what string, now time.Time) time.Duration {
+	return max(0, r.all[what].next.Sub(now))
+}
 
 // failed leaves something alone: for first, for longer where it failed before, and for
 // least in any case. It returns for how long.

@@ -18,19 +18,23 @@ type Stats struct {
 
 // Counts are the figures of Stats.
 type Counts struct {
-	Began      int64
-	Ended      map[task.Status]int64 // how runs left the pool
-	Recovered  int64                 // runs taken over from dead owners
-	Delivered  int64                 // effects
-	Failed     int64                 // attempts to deliver one
-	Polls      map[string]int64      // by source
-	PollErrors map[string]int64
-	PollTime   map[string]time.Duration // of the last one
-	PolledAt   map[string]time.Time     // when one last succeeded
-	Refused    map[string]bool          // the last one was, because of the login
-	Stale      int                      // owners that live and show no sign of it
-	Free       uint64                   // bytes
-	NoSpace    bool
+	Began     int64
+	Ended     map[task.Status]int64 // how runs left the pool
+	Recovered int64                 // runs taken over from dead owners
+	Delivered int64                 // effects
+	Failed    int64                 // attempts to deliver one
+	Polls     map[string]Polls      // by source
+	Stale     int                   // owners that live and show no sign of it
+	Free      uint64                // bytes
+	NoSpace   bool
+}
+
+// Polls are the looks at one source.
+type Polls struct {
+	All, Errors int64
+	Took        time.Duration // the last one
+	At          time.Time     // when one last succeeded; zero for never
+	Refused     bool          // the last one was, because of the login
 }
 
 func (s *Stats) change(f func(*Counts)) {
@@ -47,24 +51,19 @@ func (s *Stats) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.c
-	c.Ended, c.Polls, c.PollErrors = maps.Clone(c.Ended), maps.Clone(c.Polls), maps.Clone(c.PollErrors)
-	c.PollTime, c.PolledAt, c.Refused = maps.Clone(c.PollTime), maps.Clone(c.PolledAt), maps.Clone(c.Refused)
+	c.Ended, c.Polls = maps.Clone(c.Ended), maps.Clone(c.Polls)
 	return c
 }
-
-func set[K comparable, V any](m *map[K]V, k K, f func(V) V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
-	(*m)[k] = f((*m)[k])
-}
-
-func one(n int64) int64 { return n + 1 }
 
 func (s *Stats) began()     { s.change(func(c *Counts) { c.Began++ }) }
 func (s *Stats) recovered() { s.change(func(c *Counts) { c.Recovered++ }) }
 func (s *Stats) ended(st task.Status) {
-	s.change(func(c *Counts) { set(&c.Ended, st, one) })
+	s.change(func(c *Counts) {
+		if c.Ended == nil {
+			c.Ended = map[task.Status]int64{}
+		}
+		c.Ended[st]++
+	})
 }
 func (s *Stats) staled(n int) { s.change(func(c *Counts) { c.Stale = n }) }
 func (s *Stats) space(free uint64, none bool) {
@@ -83,13 +82,16 @@ func (s *Stats) delivered(err error) {
 
 func (s *Stats) polled(source string, began, now time.Time, err error) {
 	s.change(func(c *Counts) {
-		set(&c.Polls, source, one)
-		set(&c.PollTime, source, func(time.Duration) time.Duration { return now.Sub(began) })
-		set(&c.Refused, source, func(bool) bool { return forge.Is(err, forge.Unauthorized) })
-		if err != nil {
-			set(&c.PollErrors, source, one)
-			return
+		if c.Polls == nil {
+			c.Polls = map[string]Polls{}
 		}
-		set(&c.PolledAt, source, func(time.Time) time.Time { return now })
+		p := c.Polls[source]
+		p.All, p.Took, p.Refused = p.All+1, now.Sub(began), forge.Is(err, forge.Unauthorized)
+		if err != nil {
+			p.Errors++
+		} else {
+			p.At = now
+		}
+		c.Polls[source] = p
 	})
 }

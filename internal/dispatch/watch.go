@@ -40,8 +40,10 @@ type Watch struct {
 	known    map[forge.Repo]bool // names of repos, for Watches
 	account  forge.Person        // self, for Own
 	calls    []*call             // that wait to be answered
-	rings    chan struct{}       // gets something where there are some
+	rings    bell                // where there are some
+	round    bell                // where it is time for a look (Intake.Round)
 	hooked   map[forge.Repo]*hooked
+	quiet    map[forge.Repo]quiet // watched ones in which the last look left nothing
 	self     forge.Person
 	repos    []forge.Repository
 	listed   time.Time       // when repos was asked for

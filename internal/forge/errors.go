@@ -3,8 +3,6 @@ package forge
 import (
 	"errors"
 	"time"
-
-	"toritsugi/internal/i18n"
 )
 
 // Kind says what is to be done about an error of a forge.
@@ -35,9 +33,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
-
-// Explain is the error in a language.
-func (e *Error) Explain(l i18n.Lang) string { return l.Error(e.Err) }
 
 // Is reports whether an error is one of that kind.
 func Is(err error, k Kind) bool {

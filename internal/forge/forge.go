@@ -111,6 +111,15 @@ type Clock interface {
 	ServerTime() time.Time
 }
 
+// Changes is a Tracker that tells at little cost whether anything happened in a repository.
+type Changes interface {
+	// Changed reports whether an issue or pull request, open or not, was last updated after a
+	// time by the server's clock. Not everything moves that time: no sign does, at GitHub no
+	// remark on a line, at Gitea no edit of a comment; GitLab moves it by notes and labels once
+	// a minute at most.
+	Changed(ctx context.Context, r Repo, since time.Time) (bool, error)
+}
+
 // Editors is a Tracker that remembers who changed what an item asks for.
 type Editors interface {
 	// EditedSince tells who changed the title or the text of an item after a time,
@@ -275,7 +284,6 @@ type Item struct {
 	Labels    []string
 	Assignees []Person
 	Open      bool
-	Locked    bool // only people with write permission may comment
 	Created   time.Time
 	Updated   time.Time
 	URL       string // for people
@@ -286,12 +294,7 @@ type Item struct {
 
 // Has reports whether the item bears a label; case does not matter.
 func (i Item) Has(label string) bool {
-	for _, l := range i.Labels {
-		if strings.EqualFold(l, label) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(i.Labels, func(l string) bool { return strings.EqualFold(l, label) })
 }
 
 // AssignedTo reports whether the person is among the item's assignees.
@@ -312,8 +315,6 @@ type Pull struct {
 	Reviewers []Person // who is asked to review it, and has not, where the forge tells
 	// Ref is the ref by which the repository has the head, whichever it comes from.
 	Ref string
-	// Editable tells that a head in somebody's own copy of the repository may be pushed to.
-	Editable bool
 }
 
 // Branch is a branch at a commit.
@@ -443,7 +444,6 @@ type CheckRun struct {
 	Name   string
 	State  string // one of the constants below
 	Output string // summary of one that failed, at most 8 KiB
-	URL    string
 }
 
 // The states of a CheckRun.

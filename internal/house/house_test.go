@@ -28,6 +28,8 @@ var floors = map[string]float64{
 	"disk":                    1.2,
 	"disk/disktest":           1.25,
 	"document":                1.25,
+	"bucket":                  1.3,
+	"bucket/buckettest":       1.35,
 	"checks":                  1.3,
 	"config":                  1.3,
 	"contextstore/jsonl":      1.9,
@@ -60,6 +62,7 @@ var floors = map[string]float64{
 	"sandbox":                 2.0,
 	"telemetry":               2.0,
 	"workspace":               3.0,
+	"blobs":                   3.1,
 	"project":                 3.5,
 	"forge":                   2.9,
 	"forge/folder":            3.0,
@@ -80,6 +83,7 @@ var floors = map[string]float64{
 	"channel/webhook":         3.1,
 	"channel/channeltest":     3.1,
 	"channel/inbox":           3.2,
+	"queue":                   4.0,
 	"tool/policy":             3.9,
 	"tool":                    4.0,
 	"tool/mcp":                4.1,
@@ -111,6 +115,7 @@ var floors = map[string]float64{
 	"house":                   99,
 
 	"contextstore/database/pgtest": 1.96,
+	"contextstore/ancestortest":    1.96,
 }
 
 // eachPackage calls f for each directory with Go files below internal/.

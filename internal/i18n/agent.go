@@ -46,7 +46,7 @@ func agentTexts() map[string]text {
 		"agent.comment_paused":     {"⏸️ **Paused**", "⏸️ **一時停止しました**"},
 		"agent.comment_failed":     {"❌ **Failed**", "❌ **失敗しました**"},
 		"agent.comment_stopped":    {"⏹️ **Stopped**", "⏹️ **停止しました**"},
-		"agent.answer_commit":      {"Read before commit %s was made.", "この指摘を読んだうえで、コミット %s を作成しました。"},
+		"agent.answer_commit":      {"No answer was written to this remark. It was read before commit %s was made.", "この指摘への回答は書かれていません。指摘を読んだうえで、コミット %s を作成しました。"},
 		"agent.comment_commit":     {"Commit %s on branch `%s`.", "コミット %s（ブランチ `%s`）"},
 		"agent.comment_kept":       {"What was changed is kept in `%s`.", "変更内容は `%s` に残っています。"},
 		"agent.comment_more":       {"and %d more", "ほか %d 件"},

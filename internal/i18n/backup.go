@@ -3,12 +3,28 @@ package i18n
 func backupTexts() map[string]text {
 	return map[string]text{
 		"backup.no_place": {
-			"no place for backups is named: give a directory or s3://BUCKET/PREFIX, or set backup.dir",
-			"バックアップの置き場所が指定されていません。ディレクトリーか s3://BUCKET/PREFIX を指定するか、backup.dir を設定してください",
+			"no place for backups is named: give a directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX, or set backup.dir",
+			"バックアップの置き場所が指定されていません。ディレクトリー、s3://BUCKET/PREFIX、azure://CONTAINER/PREFIX のどれかを指定するか、backup.dir を設定してください",
 		},
-		"backup.no_login": {
-			"%s cannot be used without a login: name a bucket, and set backup.s3.access_key and backup.s3.secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-			"%s を使うにはバケット名と認証情報が必要です。backup.s3.access_key と backup.s3.secret_key、または AWS_ACCESS_KEY_ID と AWS_SECRET_ACCESS_KEY を設定してください",
+		"bucket.no_login": {
+			"%s cannot be used without a login: set backup.s3.access_key and backup.s3.secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+			"%s を使うには認証情報が必要です。backup.s3.access_key と backup.s3.secret_key、または AWS_ACCESS_KEY_ID と AWS_SECRET_ACCESS_KEY を設定してください",
+		},
+		"bucket.no_azure_login": {
+			"%s cannot be used without a login: set backup.azure.account and backup.azure.key, or AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, to the name of the storage account and one of its keys (base64, as Azure shows them)",
+			"%s を使うには認証情報が必要です。backup.azure.account と backup.azure.key、または AZURE_STORAGE_ACCOUNT と AZURE_STORAGE_KEY に、ストレージ アカウントの名前とそのキー（Azure が表示する base64 のまま）を設定してください",
+		},
+		"bucket.kind": {
+			"%q names no place: expected a directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX",
+			"%q は置き場所の指定ではありません。ディレクトリー、s3://BUCKET/PREFIX、azure://CONTAINER/PREFIX のどれかで指定してください",
+		},
+		"bucket.clock": {
+			"%v; this machine's clock differs from the server's by %v, and signatures are good for 15 minutes: set the clock",
+			"%v。このマシンの時計がサーバーと %v ずれています。署名の有効範囲は 15 分なので、時計を合わせてください",
+		},
+		"bucket.key": {
+			"%v; the key is not the one that the server knows: compare the login, of backup.s3 or backup.azure, with what is valid there now",
+			"%v。サーバーが知っているキーではありません。backup.s3 または backup.azure の認証情報が、サーバー側で現在有効なものか確かめてください",
 		},
 		"backup.recipient": {
 			"backup.recipients: %q is no public key of age (%v): expected age1… as age-keygen prints it",
@@ -54,7 +70,7 @@ func backupTexts() map[string]text {
 			"%s of the backup is damaged or missing (%v): what needs it cannot be restored from here; the other generations may be whole, and the next backup writes it anew where the base directory still has it",
 			"バックアップの %s が壊れているか、ありません（%v）。これを必要とするものは復元できません。ほかの世代は無事かもしれません。ベースディレクトリーに残っていれば、次のバックアップで書き直されます",
 		},
-		"backup.s3": {
+		"bucket.server": {
 			"%s does not take or give what it should (%s: %v): see to the server, the login and its rights, and begin again; what was written is used",
 			"%s とのやり取りに失敗しました（%s: %v）。サーバー、認証情報、権限を確かめてからやり直してください。書き込み済みの分は再利用されます",
 		},
@@ -85,12 +101,12 @@ func backupTexts() map[string]text {
 
 		"cli.help.backup":             {"Copy what must not be lost to a directory or bucket, in generations.", "失えないものをディレクトリーまたはバケットに世代別に複写する。"},
 		"cli.help.backup_make":        {"Make a backup (the default).", "バックアップを作成する（既定）。"},
-		"cli.help.backup_place":       {"Directory, or s3://BUCKET/PREFIX; backup.dir where none is named.", "ディレクトリー、または s3://BUCKET/PREFIX。省略時は backup.dir。"},
+		"cli.help.backup_place":       {"Directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX; backup.dir where none is named.", "ディレクトリー、s3://BUCKET/PREFIX または azure://CONTAINER/PREFIX。省略時は backup.dir。"},
 		"cli.help.backup_list":        {"List the generations.", "世代を一覧する。"},
 		"cli.help.backup_verify":      {"Read all generations and tell which can be restored whole: exit 2 where one cannot.", "すべての世代を読み、完全に復元できるかを確かめる。壊れた世代があれば終了コード 2。"},
 		"cli.help.backup_identity":    {"File of age's secret keys for an encrypted backup; backup.identity_file where none is named.", "暗号化されたバックアップ用の、age の秘密鍵のファイル。省略時は backup.identity_file。"},
 		"cli.help.restore":            {"Bring a backup back, checked, into an empty base directory, or one run of it.", "バックアップを検査して、空のベースディレクトリーに復元する。実行 1 件だけの復元もできる。"},
-		"cli.help.restore_source":     {"Where the backups are: a directory, or s3://BUCKET/PREFIX.", "バックアップの場所。ディレクトリー、または s3://BUCKET/PREFIX。"},
+		"cli.help.restore_source":     {"Where the backups are: a directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX.", "バックアップの場所。ディレクトリー、s3://BUCKET/PREFIX または azure://CONTAINER/PREFIX。"},
 		"cli.help.restore_task":       {"Only this run (a unique beginning of its uuid).", "この実行だけを復元する（uuid の先頭部分）。"},
 		"cli.help.restore_to":         {"Base directory to restore into; that of the settings where none is named.", "復元先のベースディレクトリー。省略時は設定のもの。"},
 		"cli.help.restore_generation": {"Generation by its number; the latest where none is named.", "世代の番号。省略時は最新。"},

@@ -106,6 +106,10 @@ func contextstoreTexts() map[string]text {
 			"%q is no uuid nor the beginning of one: see tori tasks",
 			"%q は uuid でもその先頭部分でもありません。tori tasks で確かめてください",
 		},
+		"contextstore.ancestor": {
+			"%s is a tree of store-v%d, an older edition: it can be looked at (tori tasks, show, stats, check), nothing works in it; tori migrate copies it into a place of this format",
+			"%s は古い版（store-v%d）のツリーです。参照（tori tasks, show, stats, check）はできますが、ここでは実行できません。tori migrate でこの形式の場所へコピーしてください",
+		},
 		"contextstore.no_base": {
 			"no contexts at %s: %v; give the directory with --base-dir",
 			"%s にコンテキストがありません: %v。--base-dir で場所を指定してください",

@@ -3,6 +3,7 @@ package i18n
 // effectsTexts are the words of tori show --effects.
 func effectsTexts() map[string]text {
 	return map[string]text{
+		"effects.elsewhere":     {"the commits of the run lie in its workspace on %s: start tori worker there (%v)", "この作業のコミットは %s の作業ディレクトリにあります。そのマシンで tori worker を起動してください（%v）"},
 		"ops.no_effects":        {"Nothing was to leave the house.", "外に出そうとしたものはありません。"},
 		"ops.effect_head_what":  {"What", "種類"},
 		"ops.effect_head_time":  {"Time (UTC)", "時刻 (UTC)"},

@@ -15,6 +15,7 @@ func hookTexts() map[string]text {
 		"setup.no_write":   {"%s has the role %s there, and needs write", "%s の権限は %s です。write が必要です"},
 		"setup.missing":    {"the login lacks: %s", "ログインに次の権限がありません: %s"},
 		"setup.labels":     {"all %d are there", "%d 個すべてそろっています"},
+		"setup.bucket":     {"%s can be read and written", "%s は読み書きできます"},
 		"setup.no_labels":  {"missing: %s; tori serve --check --fix makes them", "足りないラベル: %s。tori serve --check --fix で作れます"},
 		"setup.polled":     {"none is set up: work is looked for every %d seconds", "設定されていません。%d 秒ごとに作業を探します"},
 		"setup.hook":       {"calls %s", "%s を呼び出します"},

@@ -42,9 +42,37 @@ func ledgerTexts() map[string]text {
 			"%d would be copied (%s), %d are there already; nothing was done",
 			"%d 件がコピーされます（%s）。%d 件はコピー済みです。何も変更していません",
 		},
+		"migrate.note.ended": {
+			"%s had not ended: it cannot go on here, and is failed",
+			"%s は終わっていませんでした。ここでは続行できないため failed とします",
+		},
+		"migrate.note.no_row": {
+			"%s has no row in tasks.db: nothing tells what became of it, and it is failed",
+			"%s は tasks.db に行がなく、結果が分からないため failed とします",
+		},
+		"migrate.note.no_directory": {
+			"%s has a row in tasks.db and no directory: what the row tells is carried over, its messages are missing",
+			"%s は tasks.db に行があり、ディレクトリーがありません。行の内容だけを引き継ぎます（メッセージはありません）",
+		},
+		"migrate.note.no_uuid": {
+			"a row of tasks.db has %q for a uuid: it is not carried over",
+			"tasks.db に uuid が %q の行があります。引き継ぎません",
+		},
 		"ledger.no_url": {
 			"context_storage.backend is postgres: name the server in context_storage.postgres.url, or in TORI_CONTEXT_STORAGE_POSTGRES_URL",
 			"context_storage.backend が postgres です。context_storage.postgres.url か TORI_CONTEXT_STORAGE_POSTGRES_URL でサーバーを指定してください",
+		},
+		"ledger.no_bucket": {
+			"%s lies in a bucket: set context_storage.blobs to the place that it was written to",
+			"%s はバケットにあります。context_storage.blobs に、書き込んだ場所を指定してください",
+		},
+		"ledger.not_stored": {
+			"%v: it was written there just now; see that context_storage.blobs names the right server, and what lies between",
+			"%v: たった今書き込んだものです。context_storage.blobs のサーバーと、その間にあるものを確かめてください",
+		},
+		"ledger.object": {
+			"a file lies in a bucket and cannot be read there: %v",
+			"ファイルはバケットにありますが、読めません: %v",
 		},
 		"ledger.not_in_database": {
 			"%s works with context_storage.backend: jsonl alone; for a database its own programs make copies: sqlite3 ledger.db .backup, or pg_dump",

@@ -5,7 +5,7 @@ func reviewTexts() map[string]text {
 	return map[string]text{
 		"review.head":      {"🔎 **Review** of %s", "🔎 **レビュー**（%s）"},
 		"review.remarks":   {"New remarks on lines: %d.", "行への新しい指摘: %d 件。"},
-		"review.stand":     {"Earlier remarks that still stand: %d.", "以前の指摘で残っているもの: %d 件。"},
+		"review.stand":     {"Earlier remarks on lines that are the same: %d.", "行が変わっていない以前の指摘: %d 件。"},
 		"review.critical":  {"Critical", "重大"},
 		"review.major":     {"Major", "重要"},
 		"review.minor":     {"Minor", "軽微"},

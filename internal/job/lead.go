@@ -2,16 +2,12 @@ package job
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path/filepath"
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/approval"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
@@ -45,7 +41,7 @@ func (p *proposing) begin(ctx context.Context) error {
 		return err
 	}
 	if p.plans(start) {
-		if err := p.openHistory(); err != nil {
+		if p.history, err = p.r.Planning.OpenHistory(p.r.Store, p.c, p.r.Now, p.r.Log, nil); err != nil {
 			return err
 		}
 	}
@@ -79,28 +75,7 @@ func (p *proposing) plans(start memory.FirstMessages) bool {
 	if !start.Whole {
 		return true
 	}
-	file := p.historyFile()
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(p.c.Dir(), file)
-	}
-	_, err := disk.Stat(file)
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// historyFile is where the planning history lies, relative to the context.
-func (p *proposing) historyFile() string {
-	return planning.HistoryFile(p.r.Store.BaseDir, p.r.Planning.Directory, p.c.UUID())
-}
-
-func (p *proposing) openHistory() (err error) {
-	r := p.r
-	warn := func(what string) { r.Log.Warn("The planning history: " + r.Store.Redact(what)) }
-	h, mended, err := planning.OpenHistory(p.c, planning.HistoryOptions{File: p.historyFile(), Now: r.Now, Warn: func(err error) { warn(err.Error()) }})
-	for _, m := range mended {
-		warn(m)
-	}
-	p.history = h
-	return err
+	return p.r.Planning.HasHistory(p.r.Store, p.c)
 }
 
 // close gives up what the job held.

@@ -60,8 +60,7 @@ type InheritanceReader struct {
 	Clean func(string) string // masks secrets, and data of people
 	Now   func() time.Time
 	Log   *slog.Logger
-	Count func(string) int // tokens of a text; nil for four bytes each
-	Lang  i18n.Lang        // of what is said of it where it is of another task, see Of
+	Lang  i18n.Lang // of what is said of it where it is of another task, see Of
 	// Told gives what a run left as it is told in place of its final summary, "" for that;
 	// nil tells that of each run.
 	Told func(contextstore.View) string
@@ -275,7 +274,7 @@ func (h *InheritanceReader) from(ctx context.Context, v contextstore.View, runs 
 			}
 		}
 	}
-	if !in.write(parts, h.MaxTokens, h.Count) {
+	if !in.write(parts, h.MaxTokens) {
 		h.Log.Warn("What an earlier run left does not fit into context_inheritance.max_inherited_tokens", "earlier", in.UUID, "limit", h.MaxTokens)
 		return nil
 	}

@@ -453,7 +453,7 @@ func TestReduction(t *testing.T) {
 		return Parts{Final: text("FINAL", 400), Sections: all}
 	}
 	in := Inherited{UUID: "0123456789", Status: task.Completed}
-	if !in.write(parts(), 0, nil) || in.LeftOut != nil {
+	if !in.write(parts(), 0) || in.LeftOut != nil {
 		t.Fatalf("without a limit: %v", in.LeftOut)
 	}
 	whole := in.Tokens
@@ -474,7 +474,7 @@ func TestReduction(t *testing.T) {
 		{607, "FINAL more bytes of this summary are left out", "ADVICE", 7},
 	} {
 		in := Inherited{UUID: "0123456789", Status: task.Completed}
-		if !in.write(parts(), whole-step.less, nil) || in.Tokens > whole-step.less || in.Tokens >= last || len(in.LeftOut) != step.left {
+		if !in.write(parts(), whole-step.less) || in.Tokens > whole-step.less || in.Tokens >= last || len(in.LeftOut) != step.left {
 			t.Errorf("%d less: %d tokens, %v", step.less, in.Tokens, in.LeftOut)
 		}
 		last = in.Tokens
@@ -492,7 +492,7 @@ func TestReduction(t *testing.T) {
 			}
 		}
 	}
-	if in.write(Parts{Final: "FINAL"}, 10, nil) {
+	if in.write(Parts{Final: "FINAL"}, 10) {
 		t.Error("no room for anything, and yet written")
 	}
 }
@@ -511,7 +511,7 @@ func TestReductionLaw(t *testing.T) {
 		}
 		most := rapid.IntRange(1, 400).Draw(t, "most")
 		in := Inherited{UUID: "0123456789", Status: task.Completed}
-		if !in.write(p, most, nil) {
+		if !in.write(p, most) {
 			if most > 150 {
 				t.Fatalf("%d tokens hold nothing", most)
 			}

@@ -41,14 +41,11 @@ type Sections struct {
 // the oldest of them before the others, then the details of plans, then the tools; then the rest of planning mode's sections,
 // the advice last. At last the final summary is cut, which the text says. false:
 // not even a beginning of it fits.
-func (in *Inherited) write(p Parts, most int, count func(string) int) bool {
-	if count == nil {
-		count = quarterBytes
-	}
+func (in *Inherited) write(p Parts, most int) bool {
 	text := func() string {
 		return InheritedPrefix + llm.Untagged(p.join()) + in.provenance()
 	}
-	over := func() bool { return most > 0 && count(text()) > most }
+	over := func() bool { return most > 0 && quarterBytes(text()) > most }
 	for _, reduce := range []struct {
 		what string
 		left func() bool
@@ -78,7 +75,7 @@ func (in *Inherited) write(p Parts, most int, count func(string) int) bool {
 		in.LeftOut = append(in.LeftOut, "the end of the final summary")
 	}
 	in.Content = text()
-	in.Tokens = count(in.Content)
+	in.Tokens = quarterBytes(in.Content)
 	return true
 }
 

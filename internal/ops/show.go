@@ -147,6 +147,9 @@ func overview(p *printer, v contextstore.View, o ShowOptions) {
 	if contextstore.IsKept(v.Dir) {
 		p.printf("%s\n", o.Lang.T("show.kept", contextstore.Short(v.Metadata.UUID)))
 	}
+	if v.Edition != 0 {
+		p.printf("%s\n", o.Lang.T("ops.edition", v.Edition))
+	}
 	p.printf("\nStatistics:\n  LLM calls: %s\n  Tool calls: %s\n  Total tokens: %s\n",
 		thousands(v.State.LLMCallCount), thousands(v.State.ToolCallCount), thousands(v.State.TotalTokensUsed))
 	for _, s := range spending(v.State, v.Metadata.Config.Provider == "script", o.Lang) {
@@ -160,6 +163,8 @@ func status(v contextstore.View, l i18n.Lang) string {
 	switch {
 	case v.Interrupted():
 		return s + " (" + l.T("ops.interrupted", contextstore.Short(v.Metadata.UUID)) + ")"
+	case v.Edition != 0 && v.Status() == task.Running:
+		return s + " (" + l.T("ops.ancestor", v.State.ProcessID, clean(v.State.Hostname)) + ")"
 	case v.Held:
 		return s + fmt.Sprintf(" (pid %d, %s)", v.Owner.ProcessID, clean(v.Owner.Hostname))
 	case v.State.Unverified:
@@ -299,8 +304,12 @@ func overviewJSON(p *printer, v contextstore.View) error {
 	if err != nil {
 		return err
 	}
-	p.json(map[string]any{"metadata": v.Metadata, "state": v.State, "status": v.Status(), "directory": v.Dir,
-		"owned": v.Held, "kept": contextstore.IsKept(v.Dir), "messages": messages, "summaries": summaries})
+	all := map[string]any{"metadata": v.Metadata, "state": v.State, "status": v.Status(), "directory": v.Dir,
+		"owned": v.Held, "kept": contextstore.IsKept(v.Dir), "messages": messages, "summaries": summaries}
+	if v.Edition != 0 {
+		all["edition"] = v.Edition
+	}
+	p.json(all)
 	return p.err
 }
 

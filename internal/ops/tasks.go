@@ -83,6 +83,9 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 		}
 	}
 	for _, v := range l.Views {
+		if v.Edition != 0 && v.Status() == task.Running {
+			p.printf("%s\n", o.Lang.T("ops.ancestor_run", contextstore.Short(v.Metadata.UUID), v.Edition, v.State.ProcessID, clean(v.State.Hostname)))
+		}
 		if v.Interrupted() {
 			p.printf("%s\n", o.Lang.T("ops.left_behind", contextstore.Short(v.Metadata.UUID), v.State.ProcessID, clean(v.State.Hostname)))
 		}
@@ -90,7 +93,7 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 	if l.Total > len(l.Views) {
 		p.printf("%s\n", o.Lang.T("ops.more", len(l.Views), l.Total))
 	}
-	if l.Scanned && l.Total > manyScanned {
+	if l.Scanned && l.Total > manyScanned && l.Views[0].Edition == 0 {
 		p.printf("%s\n", o.Lang.T("ops.scanned"))
 	}
 	for _, d := range l.Damaged {
@@ -102,10 +105,14 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 // row is a task as programs read it: the columns of tasks.db.
 func row(v contextstore.View) map[string]any {
 	m, s, k := v.Metadata, v.State, v.Metadata.TaskKey
-	return map[string]any{"uuid": m.UUID, "task_source": k.Source, "owner": k.Owner, "repo": k.Repo, "task_type": k.Type, "task_id": k.ID,
+	all := map[string]any{"uuid": m.UUID, "task_source": k.Source, "owner": k.Owner, "repo": k.Repo, "task_type": k.Type, "task_id": k.ID,
 		"title": m.Title, "status": v.Status(), "interrupted": v.Interrupted(), "unverified": s.Unverified, "created_at": m.CreatedAt, "started_at": s.StartedAt, "completed_at": s.CompletedAt,
 		"llm_provider": m.Config.Provider, "model": m.Config.Model, "llm_call_count": s.LLMCallCount, "tool_call_count": s.ToolCallCount,
 		"total_tokens": s.TotalTokensUsed, "compression_count": s.CompressionCount, "error_message": s.Error, "user": m.User, "directory": v.Dir, "kept": contextstore.IsKept(v.Dir),
 		"prompt_tokens": s.PromptTokens, "cached_tokens": s.CachedTokens, "cache_write_tokens": s.CacheWriteTokens, "completion_tokens": s.CompletionTokens,
 		"reasoning_tokens": s.ReasoningTokens, "cost_micro_usd": s.CostMicroUSD, "unpriced_calls": s.UnpricedCalls}
+	if v.Edition != 0 {
+		all["edition"] = v.Edition
+	}
+	return all
 }

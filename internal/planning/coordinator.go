@@ -26,7 +26,6 @@ type Settings struct {
 	MaxRounds          int // of verification
 	Replan             ReplanLimits
 	Pre                PrePlanning
-	Facts              []string     // what is known of the repository
 	Earlier            *EarlierRuns // what earlier runs left; nil for nothing
 
 	// Hands is a tool that hands the whole of the work in: a call of it that is taken ends

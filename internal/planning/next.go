@@ -118,7 +118,7 @@ func (co *Coordinator) askOutOfTurn() (kind, text string) {
 // planAsk asks for the plan, at first with what earlier runs left; or for another one,
 // with why and what stays.
 func (co *Coordinator) planAsk() string {
-	ask, past := Ask{Facts: co.settings.Facts}, co.settings.Earlier
+	ask, past := Ask{}, co.settings.Earlier
 	switch {
 	case co.plan != nil:
 		ask.Lessons = []string{co.prompts.word("why a new plan is asked for: ", "新しい計画を求める理由: ") + co.s.Why}

@@ -49,12 +49,11 @@ type Ask struct {
 	Times      int    // that it failed, or What was done
 
 	// plan
-	Earlier       bool     // a plan of an earlier run stands before
-	Held          bool     // and the files hold what that run committed
-	Facts         []string // what is known of the repository: languages, commands
-	Bare          bool     // for the plan alone, without how the task is understood
-	Given         bool     // from what the model was given: nothing is to be looked up
-	NoAssumptions bool     // what is not known is an information gap
+	Earlier       bool // a plan of an earlier run stands before
+	Held          bool // and the files hold what that run committed
+	Bare          bool // for the plan alone, without how the task is understood
+	Given         bool // from what the model was given: nothing is to be looked up
+	NoAssumptions bool // what is not known is an information gap
 
 	// subtask
 	K, N      int // it is the Kth of N

@@ -379,8 +379,8 @@ func brief(arguments string) (on, part string) {
 		}
 		return ""
 	}
-	on = strings.Join(strings.Fields(strings.Join([]string{first("command", "cmd"), first("path", "file_path", "file", "filename"), first("glob")}, " ")), " ")
-	if pattern := first("pattern", "query"); pattern != "" {
+	on = strings.Join(strings.Fields(strings.Join([]string{first("command", "cmd"), strings.TrimPrefix(first("path", "file_path", "file", "filename"), "/workspace/"), first("glob")}, " ")), " ")
+	if pattern := first("pattern", "query", "answer"); pattern != "" {
 		on = strings.TrimPrefix(on+": "+pattern, ": ")
 	}
 	if args["start_line"] != nil || args["end_line"] != nil {

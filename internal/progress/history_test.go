@@ -282,10 +282,11 @@ func TestRepeatedCalls(t *testing.T) {
 		{"read_file", `{"path":"a.go","start_line":1,"end_line":40}`},
 		{"read_file", `{"path":"a.go","start_line":41}`},
 		{"read_file", `{"path":"a.go","start_line":41}`},
-		{"read_file", `{"path":"b.go"}`},
+		{"read_file", `{"path":"/workspace/b.go"}`},
 		{"grep", `{"pattern":"a*[b]","path":"internal"}`},
 		{"git", `{"command":"log","path":"a.go"}`},
 		{"list_files", `{}`},
+		{"answer_remark", `{"remark":7,"answer":"Renamed."}`},
 	} {
 		tr.Message(contextstore.Message{Role: llm.RoleAssistant, ToolCalls: []contextstore.ToolCall{{ID: "1", Name: c.name, Arguments: c.args}}})
 		tr.Message(contextstore.Message{Role: llm.RoleTool, ToolName: c.name, ToolCallID: "1"})
@@ -294,7 +295,7 @@ func TestRepeatedCalls(t *testing.T) {
 	for _, e := range tr.History().Entries {
 		got = append(got, e.markdown(i18n.English))
 	}
-	want := []string{"🔧 **read_file** `a.go:1-40,41-` → ok (×3)", "🔧 **read_file** `b.go` → ok", "🔧 **grep** `internal: a*[b]` → ok", "🔧 **git** `log a.go` → ok", "🔧 **list_files** → ok"}
+	want := []string{"🔧 **read_file** `a.go:1-40,41-` → ok (×3)", "🔧 **read_file** `b.go` → ok", "🔧 **grep** `internal: a*[b]` → ok", "🔧 **git** `log a.go` → ok", "🔧 **list_files** → ok", "🔧 **answer_remark** `Renamed.` → ok"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

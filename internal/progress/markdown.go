@@ -55,7 +55,7 @@ func (r *Report) Head(l i18n.Lang, short bool) string {
 		b.WriteString("- " + l.T("progress.stage", r.stage(l)) + "\n")
 	}
 	b.WriteString("- " + l.T("progress.counts", r.Calls, r.Tools, r.Tokens, r.cost(l)) + "\n")
-	b.WriteString("- " + l.T("progress.since", minute(r.Started), minute(r.Updated)) + "\n")
+	b.WriteString("- " + l.T("progress.since", Clock(r.Started), Clock(r.Updated)) + "\n")
 	b.WriteString(r.PlanText(l, short))
 	for _, note := range r.Notes {
 		if note = strings.Trim(note, "\n"); note != "" {
@@ -97,8 +97,6 @@ func (r *Report) stage(l i18n.Lang) string {
 	}
 	return l.T("progress." + string(r.Stage))
 }
-
-func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 // PlanText is how far the plan is: the phases, how the task is understood, and the
 // checklist with what became of each subtask, or of their number where it is to be

@@ -248,7 +248,7 @@ func TestMapIsBounded(t *testing.T) {
 // of a project takes, git included.
 func BenchmarkRead100k(b *testing.B) {
 	w := newBed(b)
-	id := git(b, w.Dir(), "@x.md\n", "--git-dir="+w.GitDir(), "hash-object", "-w", "--stdin")
+	id := git(b, w.Tree(), "@x.md\n", "--git-dir="+w.GitDir(), "hash-object", "-w", "--stdin")
 	var index strings.Builder
 	for i := range 5000 {
 		for j := range 20 {

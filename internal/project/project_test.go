@@ -71,7 +71,7 @@ func (b bed) commit(files map[string]string) string {
 		}
 		fmt.Fprintf(&in, "M %s inline %s\ndata %d\n%s\n", mode, name, len(text), text)
 	}
-	git(b.t, b.Dir(), in.String(), "--git-dir="+b.GitDir(), "fast-import", "--quiet")
+	git(b.t, b.Tree(), in.String(), "--git-dir="+b.GitDir(), "fast-import", "--quiet")
 	id, err := os.ReadFile(filepath.Join(b.GitDir(), ref))
 	if err != nil {
 		b.t.Fatal(err)

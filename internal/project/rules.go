@@ -39,9 +39,8 @@ func (r Rule) dir() string {
 // the root and what they import first, then those of directories, nearest to the
 // root first.
 type Rules struct {
-	Files   []Rule
-	Left    int // files in directories that were not looked at, being too many
-	Foreign int // files that stand in other people's code
+	Files []Rule
+	Left  int // files in directories that were not looked at, being too many
 }
 
 // ruleNames are the names of files of rules, in lower case and in their order.
@@ -57,8 +56,8 @@ const (
 
 // candidates are files with a name of rules, as the walk finds them.
 type candidates struct {
-	root, nested  []workspace.Entry
-	left, foreign int
+	root, nested []workspace.Entry
+	left         int
 }
 
 func (c *candidates) add(e workspace.Entry, dir, name string, whose class) {
@@ -67,7 +66,7 @@ func (c *candidates) add(e workspace.Entry, dir, name string, whose class) {
 	}
 	switch {
 	case whose == foreign || whose == bulk && slices.ContainsFunc(strings.Split(dir, "/"), fixture):
-		c.foreign++
+		// in other people's code
 	case dir == "" && len(c.root) < maxRoot:
 		c.root = append(c.root, e)
 	default:
@@ -112,7 +111,7 @@ type loader struct {
 func (l *loader) rules(ctx context.Context, c candidates) (r Rules, err error) {
 	slices.SortFunc(c.root, nearer)
 	c.trim()
-	r.Left, r.Foreign, l.texts = c.left, c.foreign, map[string]string{}
+	r.Left, l.texts = c.left, map[string]string{}
 	groups := [][]workspace.Entry{c.root}
 	for _, all := range slices.AppendSeq(groups, slices.Chunk(c.nested, maxRoot)) { // no more is read than there is room for
 		found := make([]ruleEntry, len(all))

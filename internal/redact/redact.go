@@ -142,10 +142,9 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Finding is a secret found in a text.
 type Finding struct {
-	Token  string // the mask that String would put there
-	Kind   string // what it is, e.g. "private key"
-	Offset int    // of its first byte
-	Line   int    // the line of that byte, from 1
+	Token string // the mask that String would put there
+	Kind  string // what it is, e.g. "private key"
+	Line  int    // the line of its first byte, from 1
 }
 
 // FindSecrets lists the secrets of s in order. What is masked for privacy only
@@ -157,7 +156,7 @@ func (z *Sanitizer) FindSecrets(s string) []Finding {
 	for _, p := range z.secrets(s) {
 		line += strings.Count(s[at:p.start], "\n")
 		at = p.start
-		found = append(found, Finding{Token: p.token, Kind: p.kind, Offset: p.start, Line: line})
+		found = append(found, Finding{Token: p.token, Kind: p.kind, Line: line})
 	}
 	return found
 }

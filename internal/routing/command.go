@@ -76,7 +76,6 @@ type Link struct{ Code string }
 type Issue struct {
 	Number     string
 	Repository string // a name or owner/name, "" for that of the session
-	Plain      bool   // it was said in plain words
 }
 
 // Malformed is a control command whose arguments cannot be read. Err is an *i18n.Error

@@ -11,12 +11,8 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-var (
-	//go:embed schemas/input_message.json
-	inputMessage []byte
-	//go:embed schemas/routing_decision.json
-	routingDecision []byte
-)
+//go:embed schemas/input_message.json
+var inputMessage []byte
 
 // Contract checks a document by a JSON Schema (route §4): the one validator of what
 // packages and models hand each other in a chat. It is safe for concurrent use.
@@ -52,19 +48,11 @@ func (c *Contract) Check(doc []byte) error {
 	return nil
 }
 
-// InputMessage is the contract of a channel.Message, RoutingDecision that of a Decision
-// that routed something.
-var (
-	InputMessage    = contract("InputMessage", &inputMessage)
-	RoutingDecision = contract("RoutingDecision", &routingDecision)
-)
-
-func contract(name string, schema *[]byte) func() *Contract {
-	return sync.OnceValue(func() *Contract {
-		c, err := NewContract(name, *schema)
-		if err != nil {
-			panic(err) // a test reads it
-		}
-		return c
-	})
-}
+// InputMessage is the contract of a channel.Message.
+var InputMessage = sync.OnceValue(func() *Contract {
+	c, err := NewContract("InputMessage", inputMessage)
+	if err != nil {
+		panic(err) // a test reads it
+	}
+	return c
+})

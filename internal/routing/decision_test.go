@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -172,7 +173,15 @@ func TestContracts(t *testing.T) {
 	if want := `{"primary_route":"OPS","source":"rules","confidence":1,"reason":"OPS_DOCKER","evidence":["ops_docker","Docker"],"flags":{"local_only":false}}`; string(b) != want {
 		t.Errorf("%s", b)
 	}
-	if err := RoutingDecision().Check(b); err != nil {
+	schema, err := os.ReadFile("testdata/routing_decision.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decision, err := NewContract("RoutingDecision", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := decision.Check(b); err != nil {
 		t.Error(err)
 	}
 	m, err := json.Marshal(channel.Message{Channel: channel.Terminal, SessionID: "terminal:ken:1", UserText: "x", ReceivedAt: time.Date(2026, 3, 1, 10, 0, 0, 5, time.FixedZone("", 9*3600)), ID: "1", User: "terminal:ken"})
@@ -183,7 +192,7 @@ func TestContracts(t *testing.T) {
 		t.Error(err)
 	}
 	for _, bad := range []string{`{}`, `[]`, `{`, strings.Replace(string(b), "OPS", "FISH", 1), strings.Replace(string(b), `"confidence":1`, `"confidence":2`, 1), strings.Replace(string(b), `"flags"`, `"flag"`, 1)} {
-		if RoutingDecision().Check([]byte(bad)) == nil {
+		if decision.Check([]byte(bad)) == nil {
 			t.Errorf("a decision: %s", bad)
 		}
 	}

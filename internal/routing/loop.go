@@ -183,17 +183,12 @@ func (l *Loop) may(route Route) bool {
 	return !l.rerouted && route != l.route && l.policy.Leg(route, false) == nil
 }
 
-// Failed ends the turn by the error of a leg: StopTime where its time ran out, StopFailed
-// where it was the worker's, StopInternal where the program itself failed.
-func (l *Loop) Failed(err error, internal bool) StopReason {
+// Failed ends the turn by the error of a leg: StopTime where its time ran out, else StopFailed.
+func (l *Loop) Failed(err error) StopReason {
 	l.calls++
-	switch {
-	case errors.Is(err, context.DeadlineExceeded) && l.ForWork() <= 0:
+	l.stop = StopFailed
+	if errors.Is(err, context.DeadlineExceeded) && l.ForWork() <= 0 {
 		l.stop = StopTime
-	case internal:
-		l.stop = StopInternal
-	default:
-		l.stop = StopFailed
 	}
 	return l.stop
 }

@@ -2,7 +2,6 @@ package routing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -192,14 +191,11 @@ func TestWarmingDoesNotCount(t *testing.T) {
 func TestFailed(t *testing.T) {
 	t.Parallel()
 	l, c := begun(t, loopLimits, Policy{}, Plan, "x")
-	if why := l.Failed(context.DeadlineExceeded, false); why != StopFailed {
+	if why := l.Failed(context.DeadlineExceeded); why != StopFailed {
 		t.Errorf("its own timeout: %s", why)
 	}
 	c.Time = c.Add(2 * time.Minute)
-	if why := l.Failed(fmt.Errorf("call: %w", context.DeadlineExceeded), false); why != StopTime {
+	if why := l.Failed(fmt.Errorf("call: %w", context.DeadlineExceeded)); why != StopTime {
 		t.Errorf("the turn's: %s", why)
-	}
-	if why := l.Failed(errors.New("disk full"), true); why != StopInternal {
-		t.Errorf("ours: %s", why)
 	}
 }

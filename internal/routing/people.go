@@ -77,7 +77,6 @@ func AskedIssue(text string) (i Issue, ok bool) {
 		if m == nil {
 			continue
 		}
-		i.Plain = true
 		for n, name := range re.SubexpNames() {
 			switch name {
 			case "number":

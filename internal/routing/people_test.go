@@ -8,18 +8,18 @@ import (
 func TestAskedIssue(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Issue{
-		"do issue 12 in widgets":                  {"12", "widgets", true},
-		"Please work on issue #7.":                {"7", "", true},
-		"fix issue 12 of acme/widgets, please":    {"12", "acme/widgets", true},
-		"start the issue 3 in the `widgets` repo": {"3", "widgets", true},
-		"widgets の issue 12 をやって":                 {"12", "widgets", true},
-		"ｗｉｄｇｅｔｓのissue１２をやって。":                    {"12", "widgets", true},
-		"acme/widgets の issue #12 をお願いします":        {"12", "acme/widgets", true},
-		"issue 12 に着手してください":                      {"12", "", true},
-		"イシュー 5 番を進めて":                            {"5", "", true},
-		"issue 12 お願い":                            {"12", "", true},
-		"Work on issue 12 in widgets!":            {"12", "widgets", true},
-		"課題12を直してほしい":                             {"12", "", true},
+		"do issue 12 in widgets":                  {"12", "widgets"},
+		"Please work on issue #7.":                {"7", ""},
+		"fix issue 12 of acme/widgets, please":    {"12", "acme/widgets"},
+		"start the issue 3 in the `widgets` repo": {"3", "widgets"},
+		"widgets の issue 12 をやって":                 {"12", "widgets"},
+		"ｗｉｄｇｅｔｓのissue１２をやって。":                    {"12", "widgets"},
+		"acme/widgets の issue #12 をお願いします":        {"12", "acme/widgets"},
+		"issue 12 に着手してください":                      {"12", ""},
+		"イシュー 5 番を進めて":                            {"5", ""},
+		"issue 12 お願い":                            {"12", ""},
+		"Work on issue 12 in widgets!":            {"12", "widgets"},
+		"課題12を直してほしい":                             {"12", ""},
 	} {
 		if got, ok := AskedIssue(text); !ok || got != want {
 			t.Errorf("%q: %+v, %v", text, got, ok)

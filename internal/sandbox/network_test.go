@@ -478,7 +478,7 @@ func TestStart(t *testing.T) {
 			}
 		}
 		select {
-		case <-p.Done():
+		case <-p.done:
 			t.Error("over already")
 		default:
 		}

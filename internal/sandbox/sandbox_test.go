@@ -109,7 +109,10 @@ func TestReplacedProgram(t *testing.T) {
 			t.Parallel()
 			boxOf(t, kind) // skips where there is none
 			exe := filepath.Join(t.TempDir(), "program")
-			if err := os.WriteFile(exe, self, 0o700); err != nil {
+			syscall.ForkLock.RLock() // a child that is begun meanwhile would have it open for writing, and nobody could run it
+			err := os.WriteFile(exe, self, 0o700)
+			syscall.ForkLock.RUnlock()
+			if err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(t.Context(), exe)

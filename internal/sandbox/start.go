@@ -36,9 +36,6 @@ func (p *Process) Wait() (Exit, error) {
 	return p.exit, p.err
 }
 
-// Done is closed when Wait no longer blocks.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
 // Kill ends the command: SIGTERM to all of it, and SIGKILL after a grace period
 // of two seconds. It does not wait. Wait then returns how the command ended
 // and no error.

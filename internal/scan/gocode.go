@@ -131,9 +131,9 @@ func (w *goWalk) Visit(n ast.Node) ast.Visitor {
 			}
 		}
 		if !w.within {
-			w.in(true, n.Fun)
+			w.in(n.Fun)
 			for _, a := range n.Args {
-				w.in(true, a)
+				w.in(a)
 			}
 			return nil
 		}
@@ -179,9 +179,9 @@ func (w *goWalk) Visit(n ast.Node) ast.Visitor {
 	return w
 }
 
-func (w *goWalk) in(within bool, n ast.Node) {
+func (w *goWalk) in(n ast.Node) {
 	was := w.within
-	w.within = within
+	w.within = true
 	ast.Walk(w, n)
 	w.within = was
 }

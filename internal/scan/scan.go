@@ -85,7 +85,6 @@ type Report struct {
 	// Truncated says that not all findings are listed, or that not all was
 	// compared: what moved within a huge patch may then be taken for gone.
 	Truncated bool
-	Files     int
 	Added     []string // names of the tests that the patch adds, at most 20
 }
 
@@ -155,7 +154,6 @@ type scanner struct {
 	removed   bag             // placeholders that went, by candidate.moved
 	bases     map[string]bool // classes that something extends
 	truncated bool
-	read      int // files
 	history   testHistory
 	goWas     goCode
 	goNow     goCode
@@ -181,7 +179,6 @@ func newScanner(opts Options) *scanner {
 }
 
 func (s *scanner) begin(c change) {
-	s.read++
 	s.file = newFileScan(s, c)
 	s.file.path()
 }
@@ -223,7 +220,7 @@ func (s *scanner) report() Report {
 		}
 		s.kept[Placeholder] = append(s.kept[Placeholder], c)
 	}
-	r := Report{Counts: map[Kind]int{}, Truncated: s.truncated, Files: s.read, Added: s.history.added()}
+	r := Report{Counts: map[Kind]int{}, Truncated: s.truncated, Added: s.history.added()}
 	for _, k := range Kinds() {
 		if s.counts[k] > 0 {
 			r.Counts[k] = s.counts[k]

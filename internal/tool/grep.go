@@ -110,8 +110,9 @@ func (s *searcher) run(ctx context.Context, rel string, g *glob) (Result, error)
 	if problem != "" && (limited.Err() == nil || ctx.Err() != nil) {
 		return ended(ctx, problem)
 	}
-	if s.top, problem = s.openTop(); problem != "" {
-		return Failf("%s", problem), nil
+	var err error
+	if s.top, err = s.w.root.Open("."); err != nil {
+		return Failf("%s", s.w.explain(".", err)), nil
 	}
 	defer func() { _ = s.top.Close() }() // it was only read
 	crew := make([]*lineReader, min(searchWorkers, max(runtime.GOMAXPROCS(0), 2), len(files)))
@@ -137,14 +138,6 @@ func (s *searcher) run(ctx context.Context, rel string, g *glob) (Result, error)
 		s.perFile(limited, crew, all)
 	}
 	return Text(s.b.String()), ctx.Err()
-}
-
-func (s *searcher) openTop() (*os.File, string) {
-	top, err := s.w.root.Open(".")
-	if err != nil {
-		return nil, s.w.explain(".", err)
-	}
-	return top, ""
 }
 
 // files returns the paths to search in their order, so that the answer is

@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"mvdan.cc/sh/v3/syntax"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/loosejson"
 )
 
@@ -74,8 +75,9 @@ func (m *meant) unwrap(v any) any {
 	return v
 }
 
-// parsed is a text that holds JSON of a kind.
+// parsed is a text that holds JSON of a kind, in a fence or not.
 func parsed(s, kind string) (v any, ok bool) {
+	s, _ = Unfenced("", strings.TrimSpace(s))
 	if s = strings.TrimSpace(s); !strings.HasPrefix(s, map[string]string{kindObject: "{", kindArray: "["}[kind]) {
 		return nil, false
 	}
@@ -206,6 +208,10 @@ func oneOf(list []any, s string) any {
 	return found
 }
 
+// labelled is a number behind a word that says of what, as in "line 36", "L36", "#12". What
+// stands behind a number may be its unit, which would change it.
+var labelled = lazyregexp.New(`^(?:\pL+[ ]?#?|#)(\d+)$`)
+
 // toKind turns v into a type that s takes.
 func (m *meant) toKind(s *jsonschema.Schema, v any) any {
 	kinds := kindsOf(s)
@@ -223,6 +229,9 @@ func (m *meant) toKind(s *jsonschema.Schema, v any) any {
 		}
 		text := strings.TrimSpace(v)
 		if takes(kindNumber) || takes(kindInteger) {
+			if m := labelled().FindStringSubmatch(text); m != nil {
+				text = m[1]
+			}
 			if _, ok := new(big.Rat).SetString(text); ok && len(text) < 40 && json.Valid([]byte(text)) {
 				return json.Number(text)
 			}

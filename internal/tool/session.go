@@ -85,12 +85,8 @@ func (s *session) begin(command string, report bool, out io.Writer) begun {
 // mayAssign reports whether a command has anything by which sh changes a
 // variable. Most have not, and need not start env twice.
 func mayAssign(command string) bool {
-	for _, word := range []string{"=", "export", "unset", ". ", ".\t", "source", "eval", "declare", "typeset", "read", "for", "select", "getopts", "printf -v", "printf '-v", "printf \"-v", "mapfile", "let", "((", "coproc", "wait", "set"} {
-		if strings.Contains(command, word) {
-			return true
-		}
-	}
-	return false
+	words := []string{"=", "export", "unset", ". ", ".\t", "source", "eval", "declare", "typeset", "read", "for", "select", "getopts", "printf -v", "printf '-v", "printf \"-v", "mapfile", "let", "((", "coproc", "wait", "set"}
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(command, word) })
 }
 
 // freeDescriptor is one that command does not use by its number, 0 for none.

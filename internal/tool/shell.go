@@ -131,22 +131,8 @@ func (c *commands) check(a shellArgs) (dir, note, problem string) {
 		}
 		return dir, note, ""
 	}
-	shown, problem := c.w.rel(a.Dir)
-	if problem != "" {
-		return "", "", problem
-	}
-	dir, err := c.w.resolve(shown)
-	if err != nil {
-		return "", "", c.w.explain(shown, err)
-	}
-	info, err := c.w.root.Stat(dir)
-	if err != nil {
-		return "", "", c.w.explain(shown, err)
-	}
-	if !info.IsDir() {
-		return "", "", fmt.Sprintf("dir must be a directory, and %s is a file.", shown)
-	}
-	return dir, "", ""
+	dir, problem = c.w.directory(a.Dir)
+	return dir, "", problem
 }
 
 // run runs a command and waits for it.

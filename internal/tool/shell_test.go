@@ -87,7 +87,7 @@ func TestShell(t *testing.T) {
 		"not UTF-8":         {"\xff\x00\n", tool.ShellExit{}, `{"command":"x"}`, "\uFFFD\uFFFD\n[exit code 0]", false},
 		"empty":             {"", tool.ShellExit{}, `{"command":" "}`, "The command is empty.", true},
 		"bad dir":           {"", tool.ShellExit{}, `{"command":"x","dir":"../x"}`, `../x leads out of the workspace. Use a path relative to the workspace, without "..".`, true},
-		"dir is a file":     {"", tool.ShellExit{}, `{"command":"x","dir":"sub/f"}`, "dir must be a directory, and sub/f is a file.", true},
+		"dir is a file":     {"", tool.ShellExit{}, `{"command":"x","dir":"sub/f"}`, "sub/f is a file of 1 bytes, not a directory. Use read_file to see it.", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sh.run = prints(tc.text, tc.exit)

@@ -35,7 +35,7 @@ func writeFileTool(w *workspaceFiles) Tool {
 			}
 			w.write.Lock()
 			defer w.write.Unlock()
-			content, fenced := unfenced(real, a.Content)
+			content, fenced := Unfenced(real, a.Content)
 			r := w.writeFile(shown, real, content)
 			if fenced && !r.IsError {
 				r.Text += " The fence around the content was left out."
@@ -48,9 +48,9 @@ func writeFileTool(w *workspaceFiles) Tool {
 // wholeFence is a content that is one block of code in Markdown.
 var wholeFence = lazyregexp.New("(?s)^```[a-zA-Z]*\n(.*\n)```\\s*$")
 
-// unfenced is a content without a fence around all of it, where it is not for
+// Unfenced is a content without a fence around all of it, where it is not for
 // Markdown: models write code as they show it.
-func unfenced(name, content string) (string, bool) {
+func Unfenced(name, content string) (string, bool) {
 	m := wholeFence().FindStringSubmatch(content)
 	if m == nil || strings.Contains(m[1], "\n```") || slices.Contains([]string{".md", ".markdown", ".mdx", ".txt", ".rst"}, strings.ToLower(path.Ext(name))) {
 		return content, false

@@ -73,11 +73,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	count(delivered, n.Delivered)
 	count(undeliv, n.Failed)
 	for source, v := range n.Polls {
-		count(polls, v, source)
-		count(pollErrors, n.PollErrors[source], source)
-		gauge(pollTime, n.PollTime[source].Seconds(), source)
-		if at := n.PolledAt[source]; !at.IsZero() {
-			gauge(polledAt, float64(at.UnixMilli())/1000, source)
+		count(polls, v.All, source)
+		count(pollErrors, v.Errors, source)
+		gauge(pollTime, v.Took.Seconds(), source)
+		if !v.At.IsZero() {
+			gauge(polledAt, float64(v.At.UnixMilli())/1000, source)
 		}
 	}
 	gauge(stale, float64(n.Stale))

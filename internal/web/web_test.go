@@ -18,8 +18,8 @@ type stub struct{ why []string }
 func (stub) Busy() int            { return 3 }
 func (stub) Waiting() (int, bool) { return 12, true }
 func (stub) Counts() dispatch.Counts {
-	return dispatch.Counts{Began: 7, Ended: map[task.Status]int64{task.Completed: 5}, Polls: map[string]int64{"github": 9},
-		PolledAt: map[string]time.Time{"github": time.Unix(1_800_000_000, 0)}, Free: 1 << 30}
+	return dispatch.Counts{Began: 7, Ended: map[task.Status]int64{task.Completed: 5}, Polls: map[string]dispatch.Polls{"github": {All: 9, At: time.Unix(1_800_000_000, 0)}},
+		Free: 1 << 30}
 }
 func (stub) Tasks(context.Context) (map[Group]int, error) {
 	return map[Group]int{{Status: task.Queued}: 9, {"terminal", task.Queued}: 2, {"terminal", task.AwaitingApproval}: 1}, nil

@@ -80,10 +80,10 @@ func TestRepositoryInAnUnreadableDirectory(t *testing.T) {
 		if got, err := os.ReadFile(trace); err == nil {
 			t.Errorf("executed:\n%s", got)
 		}
-		if tree := git(t, w.Dir(), "--git-dir="+w.stepsDir(), "ls-tree", "-r", last.Tree); strings.Contains(tree, "160000") || !strings.Contains(tree, "shut/file") {
+		if tree := git(t, w.dir, "--git-dir="+w.stepsDir(), "ls-tree", "-r", last.Tree); strings.Contains(tree, "160000") || !strings.Contains(tree, "shut/file") {
 			t.Error(tree)
 		}
-		if tree := git(t, w.Dir(), "--git-dir="+w.GitDir(), "ls-tree", "-r", "work"); strings.Contains(tree, "160000") || !strings.Contains(tree, "shut/file") {
+		if tree := git(t, w.dir, "--git-dir="+w.GitDir(), "ls-tree", "-r", "work"); strings.Contains(tree, "160000") || !strings.Contains(tree, "shut/file") {
 			t.Error(tree)
 		}
 	})
@@ -170,7 +170,7 @@ func TestEncodingOfALargeFile(t *testing.T) {
 		if told, err := w.StatusText(t.Context()); err != nil || !strings.Contains(told, "! big.txt (too large") {
 			t.Errorf("%q, %v", told, err)
 		}
-		if s := snap(t, w, "step"); strings.Contains(git(t, w.Dir(), "--git-dir="+w.stepsDir(), "ls-tree", "-r", s.Tree), "big.txt") {
+		if s := snap(t, w, "step"); strings.Contains(git(t, w.dir, "--git-dir="+w.stepsDir(), "ls-tree", "-r", s.Tree), "big.txt") {
 			t.Error("a snapshot holds it")
 		}
 	})
@@ -255,7 +255,7 @@ func TestGitOutsideTheSandbox(t *testing.T) {
 	ctx := t.Context()
 	write(t, filepath.Join(w.Tree(), "new"), "x\n")
 	first := snap(t, w, "one")
-	trace := filepath.Join(w.Dir(), "trace")
+	trace := filepath.Join(w.dir, "trace")
 	config := fmt.Sprintf("[core]\n\tfsmonitor = touch %[1]s\n\thooksPath = hooks\n\tpager = touch %[1]s\n[alias]\n\tx = !touch %[1]s\n", trace)
 	f, err := os.OpenFile(filepath.Join(w.stepsDir(), "config"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

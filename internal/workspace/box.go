@@ -219,7 +219,7 @@ func (t tree) script(ctx context.Context, verb, script string, c call) (string, 
 	complaint := &tail{max: maxComplaint}
 	var pipes sync.WaitGroup
 	pipes.Go(func() {
-		_, _ = io.Copy(p.Stdin, bytes.NewReader(c.stdin)) // git says what it misses
+		_, _ = io.Copy(p.Stdin, cmp.Or[io.Reader](c.in, bytes.NewReader(c.stdin))) // git says what it misses
 		_ = p.Stdin.Close()
 	})
 	pipes.Go(func() { _, _ = io.Copy(complaint, p.Stderr) })

@@ -37,7 +37,6 @@ type Cleaned struct {
 	Removed []string // paths
 	Freed   int64    // bytes on the disk, as far as nothing else links to them
 	Left    int64    // bytes on the disk of what is left; 0 without MaxBytes
-	Busy    int      // would have been removed but for somebody who uses it
 }
 
 // item is something that can be removed.
@@ -87,8 +86,7 @@ func Clean(ctx context.Context, opt CleanOptions) (Cleaned, error) {
 			it.measure(opt.Dry)
 		}
 		err := it.remove(opt.Dry)
-		if errors.Is(err, errBusy) {
-			done.Busy++
+		if errors.Is(err, errBusy) { // somebody uses it
 			continue
 		}
 		if err != nil {

@@ -125,6 +125,12 @@ func (w *Workspace) receive(ctx context.Context, id string) error {
 	if err := w.bring(ctx, id, have...); err != nil {
 		return err
 	}
+	return w.nothingStrange(ctx, id)
+}
+
+// nothingStrange refuses a tree with a submodule or a bare repository that the work did not start
+// with.
+func (w *Workspace) nothingStrange(ctx context.Context, id string) error {
 	var p rawParser
 	if err := diffTrees(ctx, w.repo, w.meta.Base, id, &p); err != nil {
 		return err
@@ -162,10 +168,15 @@ const strict = "--strict=gitmodulesBlob=ignore,gitmodulesLarge=ignore,gitmodules
 // bring takes the objects of a tree from the sandbox, less those of other commits
 // or trees, as from a stranger: whole, well-formed, with everything that they name.
 func (w *Workspace) bring(ctx context.Context, id string, have ...string) error {
+	return w.bringPack(ctx, scripted{w.scratch(), "pack-objects", packing}, append([]string{id}, have...))
+}
+
+// bringPack is bring of what a script in the sandbox packs.
+func (w *Workspace) bringPack(ctx context.Context, from scripted, args []string) error {
 	r, to := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		_, err := w.scratch().script(ctx, "pack-objects", packing, call{args: append([]string{id}, have...), out: to})
+		_, err := from.run(ctx, call{args: args, out: to})
 		_ = to.CloseWithError(err)
 		sent <- err
 	}()

@@ -36,7 +36,7 @@ func TestGitInsideTheSandbox(t *testing.T) {
 		out != " M README.md\n?? new\n README.md | 1 +\n 1 file changed, 1 insertion(+)\n1\n" {
 		t.Errorf("%d: %q", code, out)
 	}
-	for _, script := range []string{"git add new", "git config a.b c", "rm .git", "rm -rf '" + w.GitDir() + "/refs'", "ls '" + w.Dir() + "/workspace.json'"} {
+	for _, script := range []string{"git add new", "git config a.b c", "rm .git", "rm -rf '" + w.GitDir() + "/refs'", "ls '" + w.dir + "/workspace.json'"} {
 		if out, code := run(script); code == 0 {
 			t.Errorf("%s: allowed\n%s", script, out)
 		}

@@ -74,7 +74,7 @@ type call struct {
 	dir     string   // working directory, "" for "/"; of repo only
 	env     []string // more variables
 	stdin   []byte
-	in      io.Reader // instead of stdin; of repo only
+	in      io.Reader // instead of stdin
 	out     io.Writer // nil collects the output, at most maxCollected
 	write   bool      // may take locks that a mere reader leaves alone
 	hold    *os.File  // inherited by git and what it starts

@@ -129,8 +129,8 @@ func startAnew(dir string) error {
 
 // room reports whether the disk has some for what can be done without.
 func room(dir string) bool {
-	var st unix.Statfs_t
-	return unix.Statfs(dir, &st) == nil && st.Bavail*uint64(st.Bsize) >= 2*MinFree //nolint:unconvert // its type differs between machines
+	free, err := disk.Free(dir)
+	return err == nil && free >= 2*MinFree
 }
 
 // fillBase copies what setup left, and what the checks of this base or else of

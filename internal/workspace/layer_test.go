@@ -252,7 +252,7 @@ func TestLayersAfterAKill(t *testing.T) {
 	t.Parallel()
 	house := t.TempDir()
 	w := withSetup(t, newRepo(t, "repo"), house, "1")
-	write(t, filepath.Join(w.Dir(), "cache/.tmp-base/go-build/aa/half-d"), "half\n")
+	write(t, filepath.Join(w.dir, "cache/.tmp-base/go-build/aa/half-d"), "half\n")
 	base := caches(t, w, LayerBase).Dir
 	if exists(filepath.Join(base, "go-build")) {
 		t.Error("half a layer is taken for whole")
@@ -263,7 +263,7 @@ func TestLayersAfterAKill(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	seal(t, w)
-	write(t, filepath.Join(w.Dir(), "cache/check/left"), "left\n")
+	write(t, filepath.Join(w.dir, "cache/check/left"), "left\n")
 	if c := caches(t, w, LayerCheck); exists(filepath.Join(c.Dir, "left")) {
 		t.Error("what a killed check left is there")
 	}
@@ -336,7 +336,7 @@ func TestApart(t *testing.T) {
 	if changed, err := w.ChangedFiles(t.Context()); err != nil || len(changed) != 3 || !exists(filepath.Join(w.Tree(), "src/own.o")) {
 		t.Errorf("the other tree: %v, %v", changed, err)
 	}
-	if err := a.Close(true); err != nil || exists(filepath.Join(w.Dir(), "apart")) {
+	if err := a.Close(true); err != nil || exists(filepath.Join(w.dir, "apart")) {
 		t.Error(err)
 	}
 }

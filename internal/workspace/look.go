@@ -138,21 +138,24 @@ type look struct {
 // mostChanged is how many paths git is told to look at, rather than at the whole tree.
 const mostChanged = 64
 
+// apart are the paths that are left out.
+func (l *look) apart() []string { return slices.Concat(l.nested, l.large, l.refused) }
+
 // changed are the files that are not as they were at an earlier look, less what is left
 // out; known is false where git has to look at the whole tree: of that look nothing is
-// remembered, too many files are others, or what is ignored may be.
-func (l *look) changed(before seen, links map[string][]string) (paths []string, known bool) {
-	if l.seen == nil || before == nil {
+// remembered, too many files are others, or what is ignored or left out may be.
+func (l *look) changed(before look, links map[string][]string) (paths []string, known bool) {
+	if l.seen == nil || before.seen == nil || !slices.Equal(l.apart(), before.apart()) {
 		return nil, false
 	}
 	apart := map[string]bool{}
-	for _, path := range slices.Concat(l.nested, l.large, l.refused, slices.Collect(maps.Keys(links))) {
+	for _, path := range slices.AppendSeq(l.apart(), maps.Keys(links)) {
 		apart[path] = true
 	}
 	for dir, now := range l.seen {
-		paths = now.changed(before[dir], dir, paths)
+		paths = now.changed(before.seen[dir], dir, paths)
 	}
-	for dir, was := range before {
+	for dir, was := range before.seen {
 		if _, is := l.seen[dir]; !is {
 			paths = listing{}.changed(was, dir, paths)
 		}

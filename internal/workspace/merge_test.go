@@ -52,7 +52,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%q", both)
 	}
 	write(t, filepath.Join(w.Tree(), "both"), "one\nmine and theirs\nthree\n")
-	if w, err = Open(w.Dir(), walls()); err != nil { // another process goes on
+	if w, err = Open(w.dir, walls()); err != nil { // another process goes on
 		t.Fatal(err)
 	}
 	id := commit(t, w, "resolved")
@@ -100,7 +100,7 @@ func TestFollow(t *testing.T) {
 		if err != nil || f.Commits != 2 || !slices.Equal(f.Files, []string{"both", "theirs"}) || !slices.Equal(f.Conflicts, []string{"both"}) {
 			t.Fatalf("%+v %v", f, err)
 		}
-		if w, err = Open(w.Dir(), walls()); err != nil { // another process goes on
+		if w, err = Open(w.dir, walls()); err != nil { // another process goes on
 			t.Fatal(err)
 		}
 		if head, err := w.Head(t.Context()); w.Base() != tip || head != tip || err != nil {

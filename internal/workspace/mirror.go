@@ -29,10 +29,9 @@ import (
 // a mirror may be repacked or removed while tasks of it are paused for months,
 // and nothing of theirs is lost (docs/decisions/012).
 type Mirrors struct {
-	Dir  string           // absolute, on the file system of the workspaces; made where missing
-	Now  func() time.Time // nil for time.Now
-	FS   *disk.FS         // nil writes without a seam
-	Hold *os.File         // inherited by every git; may be nil
+	Dir string           // absolute, on the file system of the workspaces; made where missing
+	Now func() time.Time // nil for time.Now
+	FS  *disk.FS         // nil writes without a seam
 }
 
 // mirrorMeta is mirror.json, written after the first whole fetch.
@@ -103,7 +102,7 @@ func (m *Mirrors) update(ctx context.Context, remote Remote, dir string, asked t
 		err = m.note(dir, mirrorMeta{URL: remote.URL, Began: meta.Began})
 	}
 	if err == nil && change(lock, exclusive) == nil { // else somebody clones: the next one tidies up
-		err = repo{gitDir: filepath.Join(dir, "git"), hold: m.Hold}.tidy(ctx)
+		err = repo{gitDir: filepath.Join(dir, "git")}.tidy(ctx)
 	}
 	if err = errors.Join(err, change(lock, shared)); err != nil {
 		return nil, errors.Join(err, release(lock))
@@ -160,11 +159,11 @@ func (m *Mirrors) note(dir string, meta mirrorMeta) error {
 // caller holds the lock.
 func (m *Mirrors) fetch(ctx context.Context, remote Remote, dir string, whole bool) error {
 	began := m.now().UTC()
-	head, err := remote.head(ctx, m.Hold)
+	head, err := remote.head(ctx)
 	if err != nil {
 		return err
 	}
-	r := repo{gitDir: filepath.Join(dir, "git"), hold: m.Hold}
+	r := repo{gitDir: filepath.Join(dir, "git")}
 	if !whole { // the rest of one that was never finished
 		if err := removeAll(dir); err != nil {
 			return fmt.Errorf("mirror of %s: %w", remote.URL, err)

@@ -185,8 +185,8 @@ type remoteHead struct {
 	id     string // "" where there is no commit
 }
 
-func (m Remote) head(ctx context.Context, hold *os.File) (h remoteHead, err error) {
-	out, err := m.lsRemote(ctx, hold, "--symref", "HEAD")
+func (m Remote) head(ctx context.Context) (h remoteHead, err error) {
+	out, err := m.lsRemote(ctx, nil, "--symref", "HEAD")
 	for l := range strings.Lines(out) {
 		what, name, _ := strings.Cut(line(l), "\t")
 		if name != "HEAD" {

@@ -37,11 +37,11 @@ func TestSeen(t *testing.T) {
 	first := see()
 	if again := see(); len(again.seen[""].states) != 2 {
 		t.Fatalf("seen: %v", again.seen)
-	} else if paths, known := again.changed(first.seen, nil); !known || len(paths) > 0 {
+	} else if paths, known := again.changed(first, nil); !known || len(paths) > 0 {
 		t.Fatalf("the same tree: changed %q, known %v", paths, known)
 	}
 	fresh := at(time.Now())
-	if paths, known := fresh.changed(fresh.seen, nil); !known || len(paths) != 2 {
+	if paths, known := fresh.changed(fresh, nil); !known || len(paths) != 2 {
 		t.Errorf("a tree that has just been changed counts as settled: %q", paths)
 	}
 	st, err := os.Stat(path("a"))
@@ -63,7 +63,7 @@ func TestSeen(t *testing.T) {
 		{"another name", func() error { return os.Rename(path("c"), path("d")) }, 2},
 		{"gone", func() error { return os.Remove(path("b")) }, 1},
 		{"what is ignored", func() error { write(".gitignore", "x\n"); return nil }, -1},
-		{"a file past the limit", func() error { return os.Truncate(path("a"), 2<<20) }, 0},
+		{"a file past the limit", func() error { return os.Truncate(path("a"), 2<<20) }, -1},
 		{"many", func() error {
 			for i := range mostChanged + 1 {
 				write("many"+strconv.Itoa(i), "")
@@ -76,7 +76,7 @@ func TestSeen(t *testing.T) {
 			t.Fatal(change.name, err)
 		}
 		now := see()
-		if paths, known := now.changed(before.seen, nil); known != (change.paths >= 0) || known && len(paths) != change.paths {
+		if paths, known := now.changed(before, nil); known != (change.paths >= 0) || known && len(paths) != change.paths {
 			t.Errorf("%s: changed %q, known %v", change.name, paths, known)
 		}
 	}
@@ -141,4 +141,49 @@ func TestSnapshotOfWhatChanged(t *testing.T) {
 			rt.Errorf("the snapshot of what changed differs from that of the whole tree: %v", all)
 		}
 	})
+}
+
+// A file that was left out and then removed is gone from the next snapshot.
+func TestSnapshotOfWhatWasLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []struct {
+		name string
+		do   func(dir string) error
+	}{
+		{"larger than the limit", func(dir string) error { return os.Truncate(filepath.Join(dir, "a"), 2<<20) }},
+		{"in a repository", func(dir string) error { return os.Mkdir(filepath.Join(dir, ".git"), 0o700) }},
+	} {
+		t.Run(apart.name, func(t *testing.T) {
+			t.Parallel()
+			b := walls()
+			b.MaxFileMB = 1
+			w := createIn(t, newRepo(t, "repo"), b)
+			w.few = 0
+			dir := filepath.Join(w.Tree(), "d")
+			snapshot := func() Snapshot {
+				t.Helper()
+				time.Sleep(2 * racy)
+				s, err := w.Snapshot(t.Context(), "step")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			write(t, filepath.Join(dir, "a"), "text")
+			snapshot()
+			write(t, filepath.Join(w.Tree(), "b"), "text")
+			if err := apart.do(dir); err != nil {
+				t.Fatal(err)
+			}
+			was := snapshot()
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			snapshot()
+			changes, err := w.Changes(t.Context(), was.ID)
+			if err != nil || len(changes) != 1 || changes[0].Path != "d/a" {
+				t.Errorf("changed: %v, error %v", changes, err)
+			}
+		})
+	}
 }

@@ -105,7 +105,7 @@ func TestSetup(t *testing.T) {
 	}
 
 	// A resumed run finds what it had, and runs nothing.
-	again, err := Open(w2.Dir(), walls())
+	again, err := Open(w2.dir, walls())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +152,13 @@ func TestSetupStaysInside(t *testing.T) {
 	}
 	write(t, filepath.Join(w.Tree(), "c/f"), "poisoned\n")
 	commit(t, w, "links")
-	if err := layApart(t, w, "refs/heads/"+w.Branch()); err != nil {
+	if err := layApart(t, w, "refs/heads/"+w.meta.Branch); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := os.ReadDir(outside); len(left) != 0 {
 		t.Errorf("written outside: %v", left)
 	}
-	apart := filepath.Join(w.Dir(), "apart/tree")
+	apart := filepath.Join(w.dir, "apart/tree")
 	if b, _ := os.ReadFile(filepath.Join(apart, "c/f")); string(b) != "z\n" {
 		t.Errorf("%q", b)
 	}
@@ -182,7 +182,7 @@ func TestSetupFails(t *testing.T) {
 		t.Errorf("kept: %v", left)
 	}
 	// What it left is nobody's work.
-	if changed, err := w.Changes(t.Context(), "", ""); err != nil || len(changed) > 0 {
+	if changed, err := w.ChangedFiles(t.Context()); err != nil || len(changed) > 0 {
 		t.Errorf("%v, %v", changed, err)
 	}
 	// Of a file of holes no copy fills the disk.
@@ -417,7 +417,7 @@ func TestClean(t *testing.T) {
 	if got := names("setup/repo"); len(got) != 1 {
 		t.Errorf("setups: %v", got)
 	}
-	if len(done.Removed) != 4 || done.Busy != 2 || done.Freed == 0 {
+	if len(done.Removed) != 4 || done.Freed == 0 {
 		t.Errorf("%+v", done)
 	}
 	for pattern, want := range map[string]int{"mirrors/*.*": 2, "setup/repo/*.lock": 1} { // a mirror and a setup are left
@@ -446,7 +446,7 @@ func TestClean(t *testing.T) {
 	if d := cmp.Diff([]string{".tmp-building", ".tmp-new", ".tmp-paused", "open", "paused"}, names("workspaces")); d != "" {
 		t.Errorf("workspaces:\n%s", d)
 	}
-	if w, err := Open(paused.Dir(), walls()); err != nil {
+	if w, err := Open(paused.dir, walls()); err != nil {
 		t.Error(err)
 	} else if s, err := w.Setup(t.Context(), SetupOptions{Commands: []SetupCommand{{Run: "false"}}, Dir: filepath.Join(house, "setup/repo"), Late: true}); err != nil || s.Files == "" {
 		t.Errorf("%+v, %v", s, err)

@@ -194,7 +194,7 @@ func (w *Workspace) stage(ctx context.Context, t tree, l look, only []string, c 
 		add.env = append(slices.Clone(c.env), "GIT_LITERAL_PATHSPECS=1")
 	} else {
 		specs := []string{":(top)"}
-		for _, p := range slices.Concat(l.nested, l.large, l.refused, slices.Collect(maps.Keys(w.links))) {
+		for _, p := range slices.AppendSeq(l.apart(), maps.Keys(w.links)) {
 			specs = append(specs, exclude(p))
 		}
 		add.stdin = []byte(strings.Join(specs, "\x00") + "\x00")
@@ -320,8 +320,6 @@ func diffArgs() []string {
 
 // DiffOptions choose what Diff shows.
 type DiffOptions struct {
-	From     string // id of a snapshot, "" for Base
-	To       string // id of a snapshot, "" for the tree as it is
 	Path     string // a file or directory below the top level, "" for all
 	Stat     bool   // a summary of lines per file instead of the lines
 	MaxBytes int    // of text, default 64 KiB; what is cut is said in one more line
@@ -329,16 +327,15 @@ type DiffOptions struct {
 
 const defaultDiffBytes = 64 << 10
 
-// Diff shows what the task has changed since Base, or what changed between two
-// snapshots, for a person or a model to read: valid UTF-8, binary files named
-// only, cut at the end of a line.
+// Diff shows what the task has changed since Base, for a person or a model to
+// read: valid UTF-8, binary files named only, cut at the end of a line.
 func (w *Workspace) Diff(ctx context.Context, opt DiffOptions) (string, error) {
 	if opt.MaxBytes <= 0 {
 		opt.MaxBytes = defaultDiffBytes
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t, from, to, err := w.ends(ctx, opt.From, opt.To)
+	id, _, err := w.snapshot(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -346,12 +343,12 @@ func (w *Workspace) Diff(ctx context.Context, opt DiffOptions) (string, error) {
 	if opt.Stat {
 		args = append(args, "--stat=100")
 	}
-	args = append(args, from, to, "--")
+	args = append(args, w.meta.Base, id, "--")
 	if opt.Path != "" {
 		args = append(args, literal(filepath.Clean(opt.Path)))
 	}
 	head := &head{max: opt.MaxBytes}
-	if _, err := t.run(ctx, call{args: args, out: head}); err != nil {
+	if _, err := w.scratch().run(ctx, call{args: args, out: head}); err != nil {
 		return "", err
 	}
 	return head.text(), nil

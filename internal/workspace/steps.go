@@ -74,7 +74,7 @@ func (w *Workspace) take(ctx context.Context, label string) (Snapshot, error) {
 	last := Snapshot{Tree: w.meta.Base}
 	if k := len(w.steps); k > 0 {
 		last = w.steps[k-1]
-		if only, known := l.changed(w.indexed.seen, w.links); known && len(only) == 0 && w.indexed.tree == last.Tree {
+		if only, known := l.changed(w.indexed.look, w.links); known && len(only) == 0 && w.indexed.tree == last.Tree {
 			return last, nil
 		}
 	}
@@ -86,11 +86,7 @@ func (w *Workspace) take(ctx context.Context, label string) (Snapshot, error) {
 	for _, o := range w.steps[:old] {
 		fmt.Fprintf(&drop, "delete %s%s\n", snapshotRefs, o.ID)
 	}
-	when := strconv.FormatInt(s.Time.Unix(), 10) + " +0000"
-	s.Tree, _, err = w.stageStep(ctx, l, call{args: []string{last.Tree, s.Label, snapshotRefs + s.ID, drop.String()}, env: []string{
-		"GIT_AUTHOR_NAME=tori", "GIT_AUTHOR_EMAIL=tori@localhost", "GIT_AUTHOR_DATE=" + when,
-		"GIT_COMMITTER_NAME=tori", "GIT_COMMITTER_EMAIL=tori@localhost", "GIT_COMMITTER_DATE=" + when,
-	}})
+	s.Tree, _, err = w.stageStep(ctx, l, call{args: []string{last.Tree, s.Label, snapshotRefs + s.ID, drop.String()}, env: ofStep(s.Time)})
 	if err != nil {
 		w.steps = nil // it may have been made all the same
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
@@ -102,39 +98,49 @@ func (w *Workspace) take(ctx context.Context, label string) (Snapshot, error) {
 	return s, nil
 }
 
+// ofStep are the variables of a commit that is a snapshot.
+func ofStep(at time.Time) []string {
+	when := strconv.FormatInt(at.Unix(), 10) + " +0000"
+	return []string{
+		"GIT_AUTHOR_NAME=tori", "GIT_AUTHOR_EMAIL=tori@localhost", "GIT_AUTHOR_DATE=" + when,
+		"GIT_COMMITTER_NAME=tori", "GIT_COMMITTER_EMAIL=tori@localhost", "GIT_COMMITTER_DATE=" + when,
+	}
+}
+
 // stepsCfg are settings of a git that writes snapshots. The index itself need
 // not last; what is lost of it is read again.
 func stepsCfg() []string { return []string{"core.fsync=all,-index", "core.fsyncMethod=batch"} }
 
 // current stages the tree in the index of the snapshots. That one is kept, so
 // that a file is read again only where its state on the disk differs. It tells
-// what differs from another tree, too.
-func (w *Workspace) current(ctx context.Context, other string) (id string, changes []Change, err error) {
+// what differs from another tree.
+func (w *Workspace) current(ctx context.Context, other string) ([]Change, error) {
 	resume, err := w.suspendWriters(ctx)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	defer resume()
 	l, err := w.look(ctx)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	return w.stageStep(ctx, l, call{args: []string{other}})
+	_, changes, err := w.stageStep(ctx, l, call{args: []string{other}})
+	return changes, err
 }
 
 // indexed is what the index of the snapshots holds.
 type indexed struct {
-	seen seen
+	look look   // at the tree, before git read it
 	tree string // id of the git tree
 }
 
 // stageStep is stage with the index of the snapshots.
 func (w *Workspace) stageStep(ctx context.Context, l look, c call) (id string, changes []Change, err error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(w.dir, &st); err != nil {
+	free, err := disk.Free(w.dir)
+	if err != nil {
 		return "", nil, err
 	}
-	if st.Bavail*uint64(st.Bsize) < MinFree { //nolint:unconvert // its type differs between machines
+	if free < MinFree {
 		return "", nil, ErrNoRoom
 	}
 	if w.full(ctx, w.stepsDir()) {
@@ -144,7 +150,7 @@ func (w *Workspace) stageStep(ctx context.Context, l look, c call) (id string, c
 		return "", nil, err
 	}
 	c.cfg = stepsCfg()
-	only, known := l.changed(w.indexed.seen, w.links)
+	only, known := l.changed(w.indexed.look, w.links)
 	known = known && l.paths >= w.few
 	w.indexed = indexed{}
 	if known {
@@ -154,7 +160,7 @@ func (w *Workspace) stageStep(ctx context.Context, l look, c call) (id string, c
 		id, changes, err = w.stage(ctx, w.onSteps(), l, nil, c)
 	}
 	if err == nil {
-		w.indexed = indexed{l.seen, id}
+		w.indexed = indexed{l, id}
 	}
 	return id, changes, err
 }
@@ -283,35 +289,15 @@ func (w *Workspace) treeOf(ctx context.Context, id string) (string, error) {
 	return "", i18n.E("workspace.no_snapshot", id)
 }
 
-// ends finds the two trees of a diff, and the git that knows both. The tree as it
-// is, beside a snapshot, is what a snapshot now would hold.
-func (w *Workspace) ends(ctx context.Context, from, to string) (t tree, a, b string, err error) {
-	if from == "" && to == "" {
-		b, _, err = w.snapshot(ctx)
-		return w.scratch(), w.meta.Base, b, err
-	}
-	t, a = w.onSteps(), w.meta.Base
-	if from != "" {
-		a, err = w.treeOf(ctx, from)
-	}
-	if err == nil && to != "" {
-		b, err = w.treeOf(ctx, to)
-	} else if err == nil {
-		b, _, err = w.current(ctx, a)
-	}
-	return t, a, b, err
-}
-
-// Changes lists what differs between two snapshots, "" being Base for the first
-// and the tree as it is for the second.
-func (w *Workspace) Changes(ctx context.Context, from, to string) ([]Change, error) {
+// Changes lists what the tree differs in from a snapshot.
+func (w *Workspace) Changes(ctx context.Context, id string) ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t, a, b, err := w.ends(ctx, from, to)
+	was, err := w.treeOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return changed(ctx, t, a, b)
+	return w.current(ctx, was)
 }
 
 // RestoreTo takes the tree back to a snapshot. Files that differ are written,
@@ -342,7 +328,7 @@ func (w *Workspace) RestoreTo(ctx context.Context, id string) (before Snapshot, 
 	if err := w.dotGit(); err != nil {
 		return before, fmt.Errorf("restore snapshot %s: %w", id, err)
 	}
-	_, left, err := w.current(ctx, tree)
+	left, err := w.current(ctx, tree)
 	if err != nil {
 		return before, errors.Join(runErr, fmt.Errorf("restore snapshot %s: %w", id, err))
 	}

@@ -38,6 +38,7 @@ import (
 //	{dir}/apart           what checks run in, see CheckTree
 //	{dir}/left-out        repositories in the tree that the last commit is without
 //	{dir}/push            while a branch is pushed
+//	{dir}/restore.pack    until it is restored
 //
 // Git outside the sandbox uses git and push, and never what is in tree, scratch
 // or steps: these are the sandbox's to write.
@@ -56,6 +57,9 @@ type meta struct {
 	Base   string `json:"base"`
 	Branch string `json:"branch"`
 	Onto   string `json:"onto,omitempty"` // commit that Merge brought in
+
+	ID      string  `json:"id,omitempty"`      // see CreateOptions
+	Restore *Stored `json:"restore,omitempty"` // what is still to be restored
 }
 
 // Workspace is the work tree and branch of one task. Its methods may be called
@@ -90,6 +94,12 @@ type CreateOptions struct {
 	Commit string // where the branch begins, "" for Source.Head
 	Base   string // since which changes are told, "" for Commit
 	Box    Box    // where git on the tree runs
+	// ID names the workspace: one in Dir that has another is left from before the task went on elsewhere,
+	// and goes. "" for whichever is there.
+	ID string
+	// Restore is what was kept of an earlier workspace of the task, which Workspace.Restore brings back;
+	// Commit and Base are its. nil for a new one.
+	Restore *Restore
 	// Rest makes what else may write to the tree stand still while git looks at it
 	// or writes it; nil for nothing.
 	Rest func(context.Context) (resume func(), err error)
@@ -112,15 +122,22 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	if opt.FS == nil {
 		opt.FS = &disk.FS{}
 	}
-	if opt.Commit == "" {
+	if opt.Restore != nil {
+		opt.Commit, opt.Base = opt.Restore.Base, ""
+	} else if opt.Commit == "" {
 		opt.Commit = opt.Source.Head
 	}
 	dir := filepath.Clean(opt.Dir)
-	if w, err := Open(dir, opt.Box); err == nil {
+	switch w, err := open(dir, opt.Box); {
+	case err == nil && (w.meta.Restore != nil || opt.ID != "" && opt.ID != w.meta.ID):
+		if err := errors.Join(w.Close(), w.Remove()); err != nil {
+			return nil, err
+		}
+	case err == nil:
 		w.adopt(opt)
 		// What a killed one left half made goes as well.
 		return w, errors.Join(w.unlock(), removeAll(w.scratchDir()), w.makeDirs())
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
 	tmp := tempName(dir)
@@ -146,7 +163,7 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	if err := opt.FS.Rename(tmp, dir); err != nil {
 		return nil, fmt.Errorf("create workspace %s: %w", dir, err)
 	}
-	w, err := Open(dir, opt.Box)
+	w, err := open(dir, opt.Box)
 	if err == nil {
 		w.adopt(opt)
 	}
@@ -240,7 +257,22 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 	if err := os.WriteFile(filepath.Join(w.Tree(), ".git"), []byte(dotGit), disk.FileMode); err != nil {
 		return err
 	}
-	data, err := json.Marshal(meta{Format: format, Source: opt.Source.Path, Remote: opt.Source.remote, Base: cmp.Or(opt.Base, opt.Commit), Branch: opt.Branch})
+	m := meta{Format: format, Source: opt.Source.Path, Remote: opt.Source.remote, Base: cmp.Or(opt.Base, opt.Commit), Branch: opt.Branch, ID: opt.ID}
+	if r := opt.Restore; r != nil {
+		if err := fetchPack(ctx, tmp, r); err != nil {
+			return err
+		}
+		if r.Onto != "" {
+			if _, err := w.fetch(ctx, opt.Source, r.Branch, ontoRef); err != nil {
+				return err
+			}
+			if _, err := bare.run(ctx, call{args: []string{"update-ref", ontoRef, r.Onto}, write: true}); err != nil {
+				return err
+			}
+		}
+		m.Restore = &r.Stored
+	}
+	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
@@ -316,6 +348,15 @@ func cloneObjects(ctx context.Context, opt CreateOptions, gitDir string) error {
 // Open opens a workspace that Create has finished. The error wraps
 // fs.ErrNotExist where there is none. The caller closes it.
 func Open(dir string, b Box) (*Workspace, error) {
+	w, err := open(dir, b)
+	if err == nil && w.meta.Restore != nil {
+		return nil, errors.Join(fmt.Errorf("open workspace: it is not restored yet: %w", fs.ErrNotExist), w.Close())
+	}
+	return w, err
+}
+
+// open is Open of one that is not finished, too.
+func open(dir string, b Box) (*Workspace, error) {
 	dir = filepath.Clean(dir)
 	data, err := disk.Read(filepath.Join(dir, metaName), disk.MaxWhole)
 	if err != nil {
@@ -362,9 +403,6 @@ func (w *Workspace) makeDirs() error {
 	return nil
 }
 
-// Dir is the workspace's own directory.
-func (w *Workspace) Dir() string { return w.dir }
-
 // Tree is the work tree, the only part that commands may write.
 func (w *Workspace) Tree() string { return filepath.Join(w.dir, "tree") }
 
@@ -373,9 +411,6 @@ func (w *Workspace) GitDir() string { return w.repo.gitDir }
 
 // Base is the commit that the branch began at.
 func (w *Workspace) Base() string { return w.meta.Base }
-
-// Branch is the task's branch, without refs/heads/.
-func (w *Workspace) Branch() string { return w.meta.Branch }
 
 // Source is the real path of the repository it was made from, or the address of
 // a remote.

@@ -28,13 +28,14 @@ var (
 	ErrTooLarge = errors.New("an event is larger than one may be")
 )
 
-// Inbox is a channel.Inbox in the house.db of a base directory, which it has for itself
-// until Close.
+// Inbox is a channel.Inbox in the house.db of a base directory. What is in it one process
+// works on, which has taken it; others may put into it (Beside).
 type Inbox struct {
-	store   *contextstore.Store
-	log     *slog.Logger
-	now     func() time.Time
-	release func()
+	store  *contextstore.Store
+	log    *slog.Logger
+	now    func() time.Time
+	taken  *contextstore.Alone // nil where another has it
+	shared bool                // others put into it
 
 	turn chan struct{}  // holds one token while nobody writes
 	work sync.WaitGroup // what Run has begun
@@ -43,6 +44,7 @@ type Inbox struct {
 	changes []*change         // that wait for the next transaction
 	queues  map[string]*queue // that have events which wait, by channel and name
 	waiting map[channel.Kind]int
+	known   map[int64]bool // numbers of events in queues, or worked on and not settled yet
 	begin   func(q *queue) // has a queue worked on; nil while nobody works
 }
 
@@ -63,25 +65,56 @@ type change struct {
 // Open takes the inbox of a base directory, with what waits in it. It fails with
 // contextstore.ErrBusy where another process has it.
 func Open(ctx context.Context, store *contextstore.Store, log *slog.Logger, now func() time.Time) (*Inbox, error) {
-	release, err := store.Alone("inbox")
-	if err != nil {
+	b := Beside(store, log, now)
+	b.shared = false
+	if err := b.Take(ctx); err != nil {
 		return nil, err
 	}
-	b := &Inbox{store: store, log: log, now: now, release: release, turn: make(chan struct{}, 1), queues: map[string]*queue{}, waiting: map[channel.Kind]int{}}
-	all, err := store.WaitingInbox(ctx)
-	if err != nil {
-		release()
-		return nil, err
-	}
-	b.turn <- struct{}{}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.arrived(all)
 	return b, nil
 }
 
+// Beside is an inbox that other processes put into, too. Until it is taken, what is put in is
+// worked on by whichever of them has.
+func Beside(store *contextstore.Store, log *slog.Logger, now func() time.Time) *Inbox {
+	b := &Inbox{store: store, log: log, now: now, shared: true, turn: make(chan struct{}, 1), queues: map[string]*queue{}, waiting: map[channel.Kind]int{}, known: map[int64]bool{}}
+	b.turn <- struct{}{}
+	return b
+}
+
+// Take takes an inbox that others have put into, as Open does.
+func (b *Inbox) Take(ctx context.Context) (err error) {
+	b.mu.Lock()
+	b.taken, err = b.store.Alone("inbox")
+	b.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err = b.look(ctx); err != nil {
+		b.Close()
+	}
+	return err
+}
+
+// look lines up what waits and is not known here.
+func (b *Inbox) look(ctx context.Context) error {
+	<-b.turn // nothing is settled meanwhile
+	defer func() { b.turn <- struct{}{} }()
+	all, err := b.store.WaitingInbox(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.arrived(all)
+	return err
+}
+
 // Close gives the inbox up. Nobody may put into it, or run it, any more.
-func (b *Inbox) Close() { b.release() }
+func (b *Inbox) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken != nil {
+		b.taken.Release()
+	}
+	b.taken = nil
+}
 
 // Waiting is how many events wait or are worked on.
 func (b *Inbox) Waiting() int {
@@ -193,6 +226,9 @@ func (b *Inbox) flush(ctx context.Context) {
 	b.mu.Lock()
 	if err == nil {
 		b.arrived(fresh)
+		for _, e := range settle {
+			delete(b.known, e.Seq)
+		}
 	}
 	b.mu.Unlock()
 	for _, c := range all {
@@ -203,9 +239,16 @@ func (b *Inbox) flush(ctx context.Context) {
 	}
 }
 
-// arrived lines events up. Its caller holds mu.
+// arrived lines events up, where the inbox is taken. Its caller holds mu.
 func (b *Inbox) arrived(all []contextstore.Incoming) {
+	if b.taken == nil {
+		return
+	}
 	for _, e := range all {
+		if b.known[e.Seq] {
+			continue
+		}
+		b.known[e.Seq] = true
 		e.Body = nil // it is read when it is worked on
 		b.waiting[channel.Kind(e.Channel)]++
 		key := e.Channel + "\x00" + e.Queue

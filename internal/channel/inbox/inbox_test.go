@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -130,6 +131,70 @@ func TestWorkedOnOnce(t *testing.T) {
 		}
 		if got := strings.Join(said, " "); got != `"text of a" "text of b" "text of c" "text of d" "text of a"` {
 			t.Error(got)
+		}
+	})
+}
+
+// What others put in is worked on, once, by whichever has taken the inbox; when that ends, another takes
+// it with what waits.
+func TestSharedInbox(t *testing.T) {
+	bubble(t, func(t *testing.T, s *contextstore.Store) {
+		log := slog.New(slog.DiscardHandler)
+		one, two := Beside(s, log, time.Now), Beside(s, log, time.Now)
+		put := func(b *Inbox, all ...channel.Event) {
+			t.Helper()
+			if err := b.Put(t.Context(), all...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(two, event1("a", "q"))
+		if one.Waiting()+two.Waiting() != 0 {
+			t.Error("it waits where nobody works on it")
+		}
+		if err := one.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := two.Take(t.Context()); !errors.Is(err, contextstore.ErrBusy) {
+			t.Fatal(err)
+		}
+		r, h := &receiver{}, &channeltest.Handler{}
+		stop := run(one, Worker{Handler: h, Receivers: []channel.Receiver{r}})
+		put(two, event1("b", "q"), event1("a", "q"))
+		put(one, event1("c", "q"), event1("b", "q"))
+		time.Sleep(2 * lookEvery)
+		synctest.Wait()
+		if got := strings.Join(r.all(), " "); one.Waiting() != 0 || len(r.all()) != 3 {
+			t.Errorf("%s, %d wait", got, one.Waiting())
+		}
+		stop()
+		one.Close()
+		put(one, event1("d", "q"))
+		if err := two.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stop = run(two, Worker{Handler: h, Receivers: []channel.Receiver{r}})
+		synctest.Wait()
+		stop()
+		two.Close()
+		if got := r.all(); len(got) != 4 || got[3] != "d" {
+			t.Error(got)
+		}
+	})
+}
+
+// That the database is away is said now and then, not at each look.
+func TestSharedInboxIsAway(t *testing.T) {
+	bubble(t, func(t *testing.T, s *contextstore.Store) {
+		var said bytes.Buffer
+		b := Beside(s, slog.New(slog.NewTextHandler(&said, nil)), time.Now)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithTimeout(t.Context(), 90*time.Second)
+		defer end()
+		b.watch(ctx)
+		if n := strings.Count(said.String(), "What others put into the inbox waits"); n != 2 {
+			t.Errorf("said %d times in 90 s", n)
 		}
 	})
 }

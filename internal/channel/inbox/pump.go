@@ -67,6 +67,9 @@ func (b *Inbox) Run(ctx context.Context, w Worker) {
 		b.begin(q)
 	}
 	b.mu.Unlock()
+	if b.shared {
+		b.work.Go(func() { b.watch(ctx) })
+	}
 	clean := time.NewTicker(cleanEvery)
 	defer clean.Stop()
 	for ctx.Err() == nil {
@@ -82,6 +85,26 @@ func (b *Inbox) Run(ctx context.Context, w Worker) {
 	b.begin = nil
 	b.mu.Unlock()
 	b.work.Wait()
+}
+
+// lookEvery is how often it is looked for what others have put in.
+const lookEvery = 500 * time.Millisecond
+
+// watch lines up what others put in, until ctx ends.
+func (b *Inbox) watch(ctx context.Context) {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	var said channel.Throttle
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := b.look(ctx); err != nil && ctx.Err() == nil && said.Due(b.now(), time.Minute) {
+			b.log.Warn("What others put into the inbox waits: " + err.Error())
+		}
+	}
 }
 
 // pump is one Run.

@@ -22,7 +22,6 @@ import (
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/channel/channeltest"
-	"toritsugi/internal/i18n"
 )
 
 const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -172,7 +171,7 @@ type rig struct {
 func setUp(t *testing.T, change func(*Options)) *rig {
 	r := &rig{t: t, b: newBridge(t), box: &box{known: map[string]bool{}}, h: &channeltest.Handler{}, log: &bytes.Buffer{}, schema: published(t, "http-event.schema.json")}
 	o := Options{Secret: secret, URL: "http://bridge.example/posts", HTTP: &http.Client{Transport: r.b}, Inbox: r.box, Allowed: func(id string) bool { return id == "U1" || id == "U2" },
-		AtOnce: func(text string) bool { return text == "/stop" }, Mask: func(s string) string { return strings.ReplaceAll(s, "not now", "[MASKED]") }, Lang: i18n.English,
+		AtOnce: func(text string) bool { return text == "/stop" }, Mask: func(s string) string { return strings.ReplaceAll(s, "not now", "[MASKED]") },
 		Now: time.Now, Log: slog.New(slog.NewTextHandler(r.log, nil))}
 	if change != nil {
 		change(&o)

@@ -29,7 +29,6 @@ type Options struct {
 	// AtOnce reports whether a text is a command that acts while a turn goes on.
 	AtOnce func(text string) bool
 	Mask   func(string) string // hides secrets in what the bridge says of a failure
-	Lang   i18n.Lang
 	Now    func() time.Time
 	Log    *slog.Logger
 }

@@ -26,35 +26,31 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
-	for name, lang := range map[string]i18n.Lang{"en": i18n.English, "ja": i18n.Japanese} {
-		t.Run(name, func(t *testing.T) {
-			channeltest.Conformance(t, func(t *testing.T, f func(*testing.T)) { f(t) }, func(t *testing.T, h *channeltest.Handler) channeltest.Fixture {
-				b := newBridge(t)
-				server := httptest.NewServer(b) // over a real connection
-				own := &http.Transport{}
-				t.Cleanup(func() {
-					own.CloseIdleConnections()
-					server.Close()
-				})
-				r := setUp(t, func(o *Options) { o.URL, o.HTTP, o.Lang = server.URL, &http.Client{Transport: own}, lang })
-				r.b, r.h, h.Channel = b, h, r.Webhook
-				n := 0
-				return channeltest.Fixture{Channel: r.Webhook, Session: session, Shown: b.all,
-					Say: func(text string) {
-						n++
-						r.happen(said("message", fmt.Sprint("m", n), map[string]any{"text": text}))
-					},
-					Decide: func(grant bool) {
-						a := b.posts[len(b.posts)-1].Approval
-						r.happen(said("decision", "", map[string]any{"id": "d1", "decision": map[string]any{"job": a.Job, "hash": a.Hash, "grant": grant}}))
-					},
-					Press: func(n int) {
-						q := b.posts[len(b.posts)-1].Question
-						r.happen(said("message", "p1", map[string]any{"question": q.ID, "text": fmt.Sprint(n)}))
-					}}
-			})
+	channeltest.Conformance(t, func(t *testing.T, f func(*testing.T)) { f(t) }, func(t *testing.T, h *channeltest.Handler) channeltest.Fixture {
+		b := newBridge(t)
+		server := httptest.NewServer(b) // over a real connection
+		own := &http.Transport{}
+		t.Cleanup(func() {
+			own.CloseIdleConnections()
+			server.Close()
 		})
-	}
+		r := setUp(t, func(o *Options) { o.URL, o.HTTP = server.URL, &http.Client{Transport: own} })
+		r.b, r.h, h.Channel = b, h, r.Webhook
+		n := 0
+		return channeltest.Fixture{Channel: r.Webhook, Session: session, Shown: b.all,
+			Say: func(text string) {
+				n++
+				r.happen(said("message", fmt.Sprint("m", n), map[string]any{"text": text}))
+			},
+			Decide: func(grant bool) {
+				a := b.posts[len(b.posts)-1].Approval
+				r.happen(said("decision", "", map[string]any{"id": "d1", "decision": map[string]any{"job": a.Job, "hash": a.Hash, "grant": grant}}))
+			},
+			Press: func(n int) {
+				q := b.posts[len(b.posts)-1].Question
+				r.happen(said("message", "p1", map[string]any{"question": q.ID, "text": fmt.Sprint(n)}))
+			}}
+	})
 }
 
 // The example of the specification of the Standard Webhooks' libraries.

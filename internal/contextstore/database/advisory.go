@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,7 @@ import (
 )
 
 // advisory are locks of a session of PostgreSQL: two numbers each, the schema's oid and which.
-// They go with the connection, which is looked after (alive).
+// They go with the connection, which is looked after (alive, tend).
 type advisory struct {
 	server *Server
 	seen   atomic.Int64 // when the connection was known to live, in ns
@@ -23,6 +24,8 @@ type advisory struct {
 	conn   *pgx.Conn              // nil until it is needed
 	held   map[int64]heldAdvisory // on conn
 	closed bool
+	tended chan struct{} // closed at the end; nil before the first connection
+	tender sync.WaitGroup
 }
 
 // heldAdvisory is how a lock is held: while exclusively, what was shared before stays.
@@ -31,7 +34,34 @@ type heldAdvisory struct{ shared, exclusive bool }
 const (
 	lockPatience = 10 * time.Second // for the answer to a change of a lock
 	lookAgain    = 5 * time.Second  // between two looks at the connection
+
+	// unheard is how long a process may stand still, with a lock or in a transaction: then the server
+	// ends the connection, and others go on.
+	unheard = time.Minute
 )
+
+// inMillis is a duration as a setting of the server.
+func inMillis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// tend has the server hear of the connection.
+func (a *advisory) tend() {
+	t := time.NewTicker(unheard / 4)
+	defer t.Stop()
+	for {
+		select {
+		case <-a.tended:
+			return
+		case <-t.C:
+		}
+		a.mu.Lock()
+		if a.conn != nil && !a.conn.IsClosed() {
+			ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+			_ = a.conn.Ping(ctx) // the next look finds what is wrong
+			cancel()
+		}
+		a.mu.Unlock()
+	}
+}
 
 func (a *advisory) set(at int64, kind filelock.Kind) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
@@ -49,8 +79,12 @@ func (a *advisory) wait(ctx context.Context, at int64, kind filelock.Kind) error
 func (a *advisory) same() bool { return true }
 
 func (a *advisory) close() {
+	defer a.tender.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !a.closed && a.tended != nil {
+		close(a.tended)
+	}
 	if a.closed = true; a.conn != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 		defer cancel()
@@ -87,8 +121,12 @@ func (a *advisory) connect(ctx context.Context) error {
 		_ = a.conn.Close(ctx)
 	}
 	config := a.server.pool.Config().ConnConfig
-	config.RuntimeParams["idle_session_timeout"] = "0"
+	config.RuntimeParams["idle_session_timeout"] = inMillis(unheard)
 	conn, err := pgx.ConnectConfig(ctx, config)
+	if a.tended == nil {
+		a.tended = make(chan struct{})
+		a.tender.Go(a.tend)
+	}
 	a.conn, a.held = conn, map[int64]heldAdvisory{}
 	if err == nil && (had.shared || had.exclusive) {
 		err = a.take(ctx, byteHouse, filelock.Shared)

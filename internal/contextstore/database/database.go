@@ -34,7 +34,6 @@ type Schema struct {
 	Busy       int      // ms to wait for another process's write, once it is open
 	Erase      bool     // what is removed from it is overwritten
 	Postgres   []string // the migrations of its tables in PostgreSQL; nil for what lies in files only
-	Otherwise  []string // texts within its statements, each before what PostgreSQL is told instead
 	Newer      string   // texts: written by a newer program
 	Broken     string   // no database, or a malformed one
 }
@@ -48,7 +47,7 @@ var (
 	ErrNewer  = errors.New("newer schema")
 	ErrOlder  = errors.New("older schema")
 	ErrBroken = errors.New("unreadable")
-	ErrLacks  = errors.New("a part is missing") // of what is derived: it is made anew
+	ErrLacks  = errors.New("a part is missing") // of what is derived: it is made anew; of a server: nothing is there yet
 	ErrClosed = errors.New("the store is closed")
 
 	ErrReadOnly = errors.New("opened for reading only")

@@ -12,10 +12,7 @@ import (
 )
 
 // connector connects database/sql to a pool. What is asked through it is SQLite's dialect.
-type connector struct {
-	pool      *pgxpool.Pool
-	otherwise *strings.Replacer
-}
+type connector struct{ pool *pgxpool.Pool }
 
 // Connect takes a connection out of the pool.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -23,34 +20,29 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return translating{conn.(*stdlib.Conn), c.otherwise}, nil
+	return translating{conn.(*stdlib.Conn)}, nil
 }
 
 // Driver is that of pgx.
 func (c connector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
 
 // translating is a connection that is spoken to in SQLite's dialect.
-type translating struct {
-	*stdlib.Conn
-	otherwise *strings.Replacer
-}
+type translating struct{ *stdlib.Conn }
 
 // ExecContext runs a statement.
 func (c translating) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return c.Conn.ExecContext(ctx, c.said(query), args)
+	return c.Conn.ExecContext(ctx, reword(query, asked), args)
 }
 
 // QueryContext asks.
 func (c translating) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return c.Conn.QueryContext(ctx, c.said(query), args)
+	return c.Conn.QueryContext(ctx, reword(query, asked), args)
 }
 
 // PrepareContext prepares a statement.
 func (c translating) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	return c.Conn.PrepareContext(ctx, c.said(query))
+	return c.Conn.PrepareContext(ctx, reword(query, asked))
 }
-
-func (c translating) said(query string) string { return reword(c.otherwise.Replace(query), asked) }
 
 // CheckNamedValue makes of an argument what a column of PostgreSQL takes.
 func (c translating) CheckNamedValue(v *driver.NamedValue) (err error) {

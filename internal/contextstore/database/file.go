@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 
 	"toritsugi/internal/disk"
@@ -184,7 +182,8 @@ func (d *File) explain(err error) error {
 	if errors.As(err, &e) && (e.Code()&0xff == 11 || e.Code()&0xff == 26) || errors.Is(err, ErrBroken) {
 		return because(ErrBroken, d.Broken, d.Path, err)
 	}
-	if dir := filepath.Dir(d.Path); e != nil && noRoom(e.Code(), free(dir)) {
+	dir := filepath.Dir(d.Path)
+	if left, _ := disk.Free(dir); e != nil && noRoom(e.Code(), left) {
 		return because(syscall.ENOSPC, "ledger.disk_full", dir, err)
 	}
 	if errors.Is(err, ErrLacks) {
@@ -198,16 +197,6 @@ func (d *File) explain(err error) error {
 func noRoom(code int, left uint64) bool {
 	const full, ioErr, least = 13, 10, 1 << 20
 	return code&0xff == full || code&0xff == ioErr && left < least
-}
-
-// free is how many bytes a directory's file system has left for us; one that does not say has
-// room.
-func free(dir string) uint64 {
-	var st unix.Statfs_t
-	if unix.Statfs(dir, &st) != nil {
-		return math.MaxUint64
-	}
-	return st.Bavail * uint64(max(st.Bsize, 0)) //nolint:gosec,unconvert // no negative number is converted; the types differ by platform
 }
 
 // because is a text with a cause that callers decide on.

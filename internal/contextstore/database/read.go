@@ -3,6 +3,10 @@ package database
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"io"
+	"net/url"
+	"os"
 )
 
 // Reader is a database, a connection or a transaction.
@@ -31,4 +35,38 @@ func Read[T any](ctx context.Context, db Reader, scan func(*sql.Rows) (T, error)
 func Text(rows *sql.Rows) (s string, err error) {
 	err = rows.Scan(&s)
 	return s, err
+}
+
+// OpenForeign opens a SQLite file that another program made, for reading only: nothing is written,
+// nor made beside it, also on a disk that cannot be written. A missing file is fs.ErrNotExist.
+func OpenForeign(ctx context.Context, path string) (*sql.DB, error) {
+	if err := regular(path); err != nil {
+		return nil, err
+	}
+	query := url.Values{"mode": {"ro"}, "_pragma": {busyPragma, "query_only(1)"}}
+	// Of a file with a WAL that nobody else has open, SQLite makes one, and its index, beside it.
+	if st, err := os.Stat(path + "-wal"); err != nil || st.Size() == 0 {
+		wal, err := keepsWAL(path)
+		if err != nil {
+			return nil, err
+		}
+		if wal {
+			query.Set("immutable", "1")
+		}
+	}
+	return sql.Open("sqlite", dsn(path, query))
+}
+
+// keepsWAL reports whether a SQLite file says in its head that it is written to by a WAL.
+func keepsWAL(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	var head [20]byte
+	n, err := io.ReadFull(f, head[:])
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return n == len(head) && head[18] == 2, errors.Join(err, f.Close())
 }

@@ -22,10 +22,10 @@ import (
 // Server is a schema of a database of PostgreSQL, and the connections to it: a pool, and one
 // more for the locks of whoever is in it (Enter).
 type Server struct {
-	pool     *pgxpool.Pool
-	name     string // as people know it, without the password
-	schema   int32  // its oid, bit by bit
-	readOnly bool
+	pool   *pgxpool.Pool
+	name   string // as people know it, without the password
+	schema int32  // its oid, bit by bit
+	named  string // the schema
 }
 
 // ServerOptions say how a server is reached.
@@ -35,7 +35,7 @@ type ServerOptions struct {
 	// where it is missing; without one it is the user's own: public, most often.
 	URL      string
 	Password string // "" for that of URL, of PGPASSWORD or of ~/.pgpass
-	ReadOnly bool
+	Existing bool   // a schema that is missing is not made, but ErrLacks
 }
 
 // What a connection is opened with where the URL says nothing.
@@ -55,11 +55,11 @@ func Dial(ctx context.Context, o ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	c := config.ConnConfig
-	s := &Server{readOnly: o.ReadOnly, name: fmt.Sprintf("PostgreSQL %s:%d/%s", c.Host, c.Port, c.Database)}
+	s := &Server{name: fmt.Sprintf("PostgreSQL %s:%d/%s", c.Host, c.Port, c.Database)}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, err
 	}
-	if err := s.greet(ctx, c.RuntimeParams["search_path"]); err != nil {
+	if err := s.greet(ctx, c.RuntimeParams["search_path"], !o.Existing); err != nil {
 		s.pool.Close()
 		return nil, s.Explain(err)
 	}
@@ -86,21 +86,22 @@ func (o ServerOptions) config() (*pgxpool.Config, error) {
 	}
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, connectTimeout)
 	c.Password = cmp.Or(o.Password, c.Password)
-	for name, value := range map[string]string{"application_name": "tori", "lock_timeout": lockTimeout, "timezone": "UTC"} {
+	for name, value := range map[string]string{"application_name": "tori", "lock_timeout": lockTimeout, "timezone": "UTC",
+		"tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3", // the locks of a machine that is gone keep all others waiting
+		"idle_in_transaction_session_timeout": inMillis(unheard),   // and so do those of a process that stands still
+		"max_parallel_workers_per_gather":     "0", "jit": "off"} { // on a busy server they begin later than our queries are answered
 		c.RuntimeParams[name] = cmp.Or(c.RuntimeParams[name], value)
 	}
 	// What the user or the database set otherwise is not what the transactions are written for.
 	c.RuntimeParams["default_transaction_isolation"] = "read committed"
-	if o.ReadOnly {
-		c.RuntimeParams["default_transaction_read_only"] = "on"
-	} else if c.ValidateConnect == nil {
+	if c.ValidateConnect == nil {
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	return config, nil
 }
 
-// greet refuses a server that the tables cannot lie in, and makes the schema where it is missing.
-func (s *Server) greet(ctx context.Context, searchPath string) error {
+// greet refuses a server that the tables cannot lie in, and with create makes the schema where it is missing.
+func (s *Server) greet(ctx context.Context, searchPath string, create bool) error {
 	var version int
 	var encoding string
 	if err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
@@ -113,15 +114,15 @@ func (s *Server) greet(ctx context.Context, searchPath string) error {
 	var schema string
 	var oid uint32
 	err := s.pool.QueryRow(ctx, current).Scan(&schema, &oid)
-	if first, _, _ := strings.Cut(searchPath, ","); errors.Is(err, pgx.ErrNoRows) && first != "" && !s.readOnly {
+	if first, _, _ := strings.Cut(searchPath, ","); errors.Is(err, pgx.ErrNoRows) && first != "" && create {
 		if _, err = s.pool.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{strings.Trim(first, ` "`)}.Sanitize()); err == nil || IsUnique(err) { // two at once
 			err = s.pool.QueryRow(ctx, current).Scan(&schema, &oid)
 		}
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return i18n.E("postgres.no_schema", s.name)
+		return because(ErrLacks, "postgres.no_schema", s.name)
 	}
-	s.name, s.schema = s.name+" ("+schema+")", int32(oid) //nolint:gosec // bit by bit
+	s.name, s.schema, s.named = s.name+" ("+schema+")", int32(oid), schema //nolint:gosec // bit by bit
 	return err
 }
 
@@ -142,6 +143,9 @@ func (s *Server) Close() { s.pool.Close() }
 // Name is how people know the place: host, database and schema.
 func (s *Server) Name() string { return s.name }
 
+// Schema is the name of the schema.
+func (s *Server) Schema() string { return s.named }
+
 // Pool are the connections, for what speaks pgx.
 func (s *Server) Pool() *pgxpool.Pool { return s.pool }
 
@@ -155,10 +159,9 @@ func (s *Server) Enter(ctx context.Context) (*Base, error) {
 	return b, nil
 }
 
-// DB is the pool with statements in SQLite's dialect; otherwise are texts within them, each before
-// what PostgreSQL is told instead.
-func (s *Server) DB(otherwise ...string) *sql.DB {
-	db := sql.OpenDB(connector{pool: s.pool, otherwise: strings.NewReplacer(otherwise...)})
+// DB is the pool with statements in SQLite's dialect.
+func (s *Server) DB() *sql.DB {
+	db := sql.OpenDB(connector{s.pool})
 	db.SetMaxIdleConns(0) // the pool keeps them
 	return db
 }

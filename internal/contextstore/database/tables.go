@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -58,8 +59,8 @@ func (s *Server) OpenToRead(ctx context.Context, d Schema) (*Tables, error) {
 
 // tables are opened ones, whatever the server has of them.
 func (s *Server) tables(b *Base, d *File) *Tables {
-	t := &Tables{server: s, base: b, h: &Handles{R: s.DB(d.Otherwise...), Stmts: map[string]Stmt{}, Postgres: true}}
-	if b == nil || s.readOnly {
+	t := &Tables{server: s, base: b, h: &Handles{R: s.DB(), Stmts: map[string]Stmt{}, Postgres: true}}
+	if b == nil {
 		return t
 	}
 	t.h.W, t.h.alone = t.h.R, s.alone
@@ -111,6 +112,8 @@ func (s Schema) tablesVersion(ctx context.Context, db *sql.DB) (v int64, err err
 // expectTables returns an error for any version but this program's.
 func (s Schema) expectTables(name string, v int64) error {
 	switch want := int64(len(s.Postgres)); {
+	case v == 0: // there is none yet
+		return because(fmt.Errorf("%w: %w", ErrOlder, fs.ErrNotExist), "postgres.older", name, v, s.versions(), want)
 	case v > want:
 		return because(ErrNewer, "postgres.newer", name, v, s.versions(), want)
 	case v < want:
@@ -213,9 +216,7 @@ func (s *Server) Explain(err error) error {
 	}
 	switch state := stateOf(err); {
 	case state == "25006" || errors.Is(err, pgconn.ErrReadOnlyConnection):
-		if !s.readOnly {
-			s.pool.Reset() // it may have another server behind it now
-		}
+		s.pool.Reset() // it may have another server behind it now
 		return because(errors.Join(ErrUnreachable, err), "postgres.read_only", s.name)
 	case state == "53100":
 		return because(errors.Join(syscall.ENOSPC, err), "postgres.disk_full", s.name, err)

@@ -124,6 +124,10 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 	if c.opt.StateLockTimeout == 0 {
 		c.opt.StateLockTimeout = contextstore.StateLockTimeout
 	}
+	c.edition = contextstore.EditionOf(ctx, base)
+	if c.edition != 0 {
+		return c.ancestor()
+	}
 	if !o.Rows {
 		c.baseFiles() // before the index is opened, whose side files get its rights
 	}
@@ -137,10 +141,8 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 	}
 	c.openRows()
 	defer c.closeRows()
-	for _, d := range contextstore.StatusDirs {
-		if err := c.statusDir(d); err != nil {
-			return c.report, err
-		}
+	if err := c.statusDirs(); err != nil {
+		return c.report, err
 	}
 	if !o.Rows {
 		if err := c.sessions(); err != nil && c.ctx.Err() == nil {
@@ -210,6 +212,10 @@ type checker struct {
 	live    map[uint64]uuid.UUID // hash of a live run's key -> its uuid
 	maxLine int
 	told    int64 // bytes at the last word of progress
+
+	edition int // of an ancestor's tree, else 0
+	look    contextstore.Looker
+	open    int64 // files in an ancestor's tree that others may use
 }
 
 func (c *checker) newFinding(path string) *Finding {
@@ -270,6 +276,15 @@ func (c *checker) progress() {
 	if c.opt.Progress != nil {
 		c.opt.Progress(c.report.Progress)
 	}
+}
+
+func (c *checker) statusDirs() error {
+	for _, d := range contextstore.StatusDirs {
+		if err := c.statusDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // statusDir checks what lies in one status directory.

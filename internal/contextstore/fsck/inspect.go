@@ -63,7 +63,7 @@ func (i *inspection) note(kind string, args ...any) {
 // repairable says what repairable a finding; nothing is mended where the uuid lies twice
 // or in a context in use.
 func (i *inspection) repairable(f *Finding, action string, about ...any) *Finding {
-	if i.twice || i.held {
+	if i.twice || i.held || i.c.edition != 0 {
 		return &Finding{}
 	}
 	f.Action, f.about = action, about
@@ -134,6 +134,9 @@ func (i *inspection) look() {
 		return
 	}
 	i.checkState()
+	if i.c.edition != 0 {
+		return
+	}
 	i.checkRow()
 	i.checkLive()
 	i.checkLock()
@@ -173,6 +176,9 @@ func (i *inspection) readState() {
 		return
 	}
 	i.state, i.stateErr = contextstore.ReadState(i.dir)
+	if i.c.edition != 0 {
+		i.readAncestor()
+	}
 }
 
 // moved reports whether somebody has changed the context since it was looked

@@ -43,7 +43,6 @@ type logCheck struct {
 	short   bool  // the checkpoint knows of more lines than there are
 	atMark  bool  // a line ends where the checkpoint says
 	markSeq int64 // and this many lines, or this number, stand before it
-	nulTail bool
 }
 
 // scanLog reads a log once from its beginning to its end, or to limit where
@@ -165,14 +164,14 @@ func (s *logScan) finish() {
 		s.l.broken = true
 		s.j.lost(s.badN)
 	case s.bad.line > 0:
-		s.l.tail, s.l.nulTail = s.bad, s.badNUL
+		s.l.tail = s.bad
 		kind := "torn"
 		if s.badNUL {
 			kind = "nul_end"
 		}
 		f := s.i.find(s.l.name, s.bad, kind, s.l.size-s.bad.byte)
 		s.i.repairable(f, "cut", s.l.name+".cut").mend = func() error { return s.i.mendEnd(s.l) }
-	case s.l.good > s.l.size && !s.i.held && !s.l.gz:
+	case s.l.good > s.l.size && !s.i.held && !s.l.gz && s.i.c.edition == 0:
 		f := s.i.find(s.l.name, spot{s.n, s.l.size}, "newline")
 		s.i.repairable(f, "newline").mend = func() error { return s.i.mendEnd(s.l) }
 	}

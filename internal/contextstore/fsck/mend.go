@@ -1,8 +1,6 @@
 package fsck
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -124,14 +122,9 @@ func (i *inspection) putState(s contextstore.State, old []byte) error {
 	if err != nil {
 		return err
 	}
-	var known, all map[string]json.RawMessage
-	if json.Unmarshal(b, &known) == nil && json.Unmarshal(old, &all) == nil {
-		for _, k := range slices.Sorted(maps.Keys(all)) {
-			if _, ok := known[k]; !ok {
-				name, _ := json.Marshal(k)
-				b = append(bytes.TrimSuffix(b, []byte("}\n")), ","+string(name)+":"+string(all[k])+"}\n"...)
-			}
-		}
+	if kept, err := jsonl.Keep(b, old); err == nil {
+		kept = append(kept, '\n')
+		b = kept
 	}
 	path := filepath.Join(i.dir, contextstore.StateFile)
 	if err := i.c.fs.Replace(path, b, true); err != nil {

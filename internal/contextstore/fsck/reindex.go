@@ -46,6 +46,9 @@ func Reindex(ctx context.Context, base string, progress func(Progress)) (r Reind
 	if _, err := os.Stat(base); err != nil {
 		return r, i18n.E("contextstore.no_base", base, err)
 	}
+	if err := contextstore.RefuseAncestor(ctx, base); err != nil {
+		return r, err
+	}
 	short, cancel := context.WithTimeout(ctx, baseTimeout)
 	defer cancel()
 	lock, err := database.Enter(short, base)

@@ -37,38 +37,55 @@ type Failure struct {
 	At     jsonl.Time
 }
 
-// maxReasons is how many reasons are told apart, maxReason how many characters of one.
+// maxReasons is how many reasons are told apart, maxReason how many characters of one: those that
+// the column reason has.
 const (
 	maxReasons = 500
 	maxReason  = 300
 )
 
-// Ends reads the rows that the filter takes.
+// endColumns are columns of the counters: how many runs took less than each of durationBounds.
+func endColumns() (names []string) {
+	for _, d := range durationBounds {
+		names = append(names, fmt.Sprintf("under_%dm", int(d.Minutes())))
+	}
+	return names
+}
+
+// endValues are what a row counts there.
+func endValues() (values []string) {
+	for _, d := range durationBounds {
+		values = append(values, fmt.Sprintf(`CASE WHEN took_ms < %d THEN 1 ELSE 0 END`, d.Milliseconds()))
+	}
+	return values
+}
+
+// Ends tells how the runs ended that the filter takes: from the counters, and why they failed from an
+// index of the failed ones.
 func (i *Index) Ends(ctx context.Context, f StatsFilter) (e Ends, err error) {
 	if err := i.Refresh(ctx); err != nil {
 		return e, err
 	}
 	e = NewEnds()
-	var which strings.Builder
-	for n, d := range durationBounds {
-		fmt.Fprintf(&which, " WHEN ms < %d THEN %d", d.Milliseconds(), n)
-	}
 	err = i.file.Use(func(h *database.Handles) error {
-		const timed, ms = 8, 9 // of rowValues
-		q := f.of(rowsEnded, rowValues[timed]+` AS timed, `+rowValues[ms]+` AS ms`)
-		err := each(ctx, h.R, query{fmt.Sprintf(`SELECT CASE%s ELSE %d END, count(*) FROM (%s) AS rows WHERE timed=1 GROUP BY 1`, which.String(), len(durationBounds), q.sql), q.args},
+		q := f.from("")
+		err := each(ctx, h.R, query{`SELECT ` + sumsOf(strings.Join(endColumns(), ", ")+", timed") + ` FROM (` + q.sql + `) AS rows`, q.args},
 			func(rows *sql.Rows) error {
-				var n int
-				var tasks int64
-				err := rows.Scan(&n, &tasks)
-				e.Durations[n] = tasks
+				into := make([]any, len(e.Durations))
+				for n := range into {
+					into[n] = (*anyNumber)(&e.Durations[n])
+				}
+				err := rows.Scan(into...)
+				for n := len(into) - 1; n > 0; n-- { // less than a bound, and not than the one before
+					e.Durations[n] -= e.Durations[n-1]
+				}
 				return err
 			})
 		if err != nil || f.Status != "" && f.Status != task.Failed {
 			return err
 		}
 		f.Status = task.Failed
-		q = f.of(rowsEnded, fmt.Sprintf(`uuid, completed_at AS at, substr(coalesce(error_message, ''), 1, %d) AS reason`, maxReason))
+		q = f.of(rowsFailed, `uuid, completed_at AS at, reason`)
 		return each(ctx, h.R, query{`SELECT reason, count(*), max(coalesce(at, '') || ' ' || uuid) FROM (` + q.sql + `) AS rows GROUP BY reason ORDER BY 2 DESC, 1`, q.args},
 			func(rows *sql.Rows) error {
 				var x Failure

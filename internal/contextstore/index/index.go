@@ -43,13 +43,13 @@ var (
 )
 
 // version is that of tasks.db in SQLite.
-const version = 4
+const version = 5
 
 // schema is what both are made of. The first script of PostgreSQL makes the tables; each later one
 // is a change of them, with all of postgres.sql behind it.
 var schema = sync.OnceValue(func() database.Schema {
 	return database.Schema{File: File, SQL: sqlOf(tasksSQL + sqliteSQL), Version: version, Sync: "NORMAL", Busy: 250, Newer: "ledger.newer_index", Broken: "ledger.broken_index",
-		Postgres: []string{database.Translated(sqlOf(tasksSQL)) + postgresOf(postgresSQL)}, Otherwise: otherwise}
+		Postgres: []string{database.Translated(sqlOf(tasksSQL)) + postgresOf(postgresSQL), endsCounted()}}
 })
 
 // Index is an open tasks.db. Its methods may be called from several goroutines; those

@@ -142,7 +142,7 @@ func benchMillion(b *testing.B, i *Index) {
 	at := func(year, month, day int) time.Time {
 		return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 	}
-	middle, err := i.List(b.Context(), Filter{Until: at(2024, 6, 1)})
+	middle, err := i.List(b.Context(), Filter{Status: task.Completed})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -151,8 +151,8 @@ func benchMillion(b *testing.B, i *Index) {
 		"user": {User: "user7"}, "user failed": {User: "user7", Status: task.Failed}, "user running": {User: "user7", Status: task.Running}, "nobody": {User: "x"},
 		"id": {ID: "27"}, "key": {Source: "github", Owner: "owner4", Repo: "repo4", ID: "27"}, "no such key": {Source: "github", Owner: "owner4", Repo: "repo4", ID: "x"}, "repo": {Repo: "repo4"},
 		"owner repo": {Source: "github", Owner: "owner4", Repo: "repo4"}, "owner": {Owner: "owner4"}, "source": {Source: "gitlab"}, "repo failed": {Repo: "repo4", Status: task.Failed},
-		"repo user": {Repo: "repo4", User: "user7"}, "since": {Since: at(2025, 1, 1)}, "month": {Since: at(2024, 1, 1), Until: at(2024, 2, 1)}, "month failed": {Since: at(2024, 1, 1), Until: at(2024, 2, 1), Status: task.Failed},
-		"source owner": {Source: "github", Owner: "owner4"}, "title": {Text: "number 4711"},
+		"repo user": {Repo: "repo4", User: "user7"}, "since": {Since: at(2025, 1, 1)}, "since failed": {Since: at(2024, 1, 1), Status: task.Failed},
+		"source owner": {Source: "github", Owner: "owner4"},
 	} {
 		b.Run("list/"+name, func(b *testing.B) {
 			for range b.N {

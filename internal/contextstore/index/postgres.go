@@ -3,14 +3,9 @@ package index
 import (
 	"fmt"
 	"strings"
-)
 
-// otherwise are texts of the queries with what PostgreSQL is told instead: see postgres.sql.
-var otherwise = []string{
-	rowTimed, `CASE WHEN took_ms IS NULL THEN 0 ELSE 1 END`,
-	rowMS, `coalesce(took_ms, 0)`,
-	uuidBegins, `uuid ~~ lower(?)`, // so that the key's index finds it
-}
+	"toritsugi/internal/contextstore/database"
+)
 
 // countedColumns are the columns that counters follow from.
 const countedColumns = `status, user, owner, repo, model, started_at, completed_at, llm_call_count, tool_call_count, total_tokens, compression_count, ` +
@@ -18,12 +13,11 @@ const countedColumns = `status, user, owner, repo, model, started_at, completed_
 
 // postgresOf is the text of postgres.sql with what follows from the columns.
 func postgresOf(text string) string {
-	names := strings.Split(totalColumns, ", ")
+	names := strings.Split(counterColumns, ", ")
 	var add []string
 	for _, n := range names {
 		add = append(add, n+" = c."+n+" + excluded."+n)
 	}
-	counted := strings.Split(countedColumns, ", ")
 	changed := StatsFilter{}.of(`(SELECT 1 AS sign, c.* FROM unnest(came) AS c UNION ALL SELECT -1, g.* FROM unnest(gone) AS g) AS changed`, "sign, "+rowColumns()).sql
 	var count, clearing strings.Builder
 	for _, c := range counters {
@@ -33,5 +27,19 @@ func postgresOf(text string) string {
 		fmt.Fprintf(&clearing, "DELETE FROM %s WHERE tasks = 0 AND (%s) IN (SELECT %s FROM (%s) AS changed);\n        ", c.table, c.keys, c.of, changed)
 	}
 	return strings.NewReplacer("{count}", count.String(), "{clear}", clearing.String(), "{ended}", ended, "{columns}", countedColumns,
-		"{old}", "OLD."+strings.Join(counted, ", OLD."), "{new}", "NEW."+strings.Join(counted, ", NEW.")).Replace(text)
+		"{old}", prefixed("OLD.", countedColumns), "{new}", prefixed("NEW.", countedColumns)).Replace(text)
+}
+
+// endsCounted brings counters up to date that know nothing of endColumns.
+func endsCounted() string {
+	var b strings.Builder
+	b.WriteString(postgresOf(postgresSQL)) // first, for it takes the lock that whoever ends a run takes first
+	for _, c := range counters {
+		fmt.Fprintf(&b, "ALTER TABLE %s ADD COLUMN IF NOT EXISTS %s BIGINT NOT NULL DEFAULT 0;\n", c.table,
+			strings.Join(endColumns(), " BIGINT NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS "))
+	}
+	for _, c := range counters {
+		b.WriteString("TRUNCATE " + c.table + ";\n")
+	}
+	return b.String() + database.Translated(strings.Join(countersSQL(true), ";\n")) + ";\n"
 }

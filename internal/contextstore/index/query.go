@@ -25,8 +25,6 @@ type Filter struct {
 	Type   string
 	ID     string
 	Since  time.Time // created then or later
-	Until  time.Time // created before
-	Text   string    // in the title, or how the uuid begins; read row by row
 	Limit  int       // 1 to 1000; 0 means 50
 	After  string    // the cursor of the last row seen
 }
@@ -34,11 +32,9 @@ type Filter struct {
 // Page is a part of a listing, newest first.
 type Page struct {
 	Rows []Row
-	// Total counts all rows that the filter takes, whatever After and Limit say.
+	// Total counts all rows that a filter takes which asks for no more than status and
+	// user, whatever After and Limit say; else those of the page.
 	Total int64
-	// AtLeast says that there are more than Total: counting a filter of several
-	// conditions ends at countLimit.
-	AtLeast bool
 	// Next is the cursor of the last row, "" where no row follows.
 	Next string
 }
@@ -46,7 +42,6 @@ type Page struct {
 const (
 	DefaultLimit = 50 // rows of a Page where Filter says nothing
 	maxLimit     = 1000
-	countLimit   = 1000
 )
 
 // where is a condition under construction.
@@ -92,8 +87,6 @@ func (f Filter) index() string {
 	return "idx_tasks_created_at"
 }
 
-const uuidBegins = `uuid LIKE ? ESCAPE '\'`
-
 // where returns the filter's condition.
 func (f Filter) where() *where {
 	w := &where{index: f.index()}
@@ -109,13 +102,6 @@ func (f Filter) where() *where {
 	// "ids and times"); datetime() would keep the index out.
 	if !f.Since.IsZero() {
 		w.add("created_at>=?", jsonl.Time{Time: f.Since}.String())
-	}
-	if !f.Until.IsZero() {
-		w.add("created_at<?", jsonl.Time{Time: f.Until}.String())
-	}
-	if f.Text != "" {
-		like := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Text)
-		w.add(`(title LIKE ? ESCAPE '\' OR `+uuidBegins+`)`, "%"+like+"%", like+"%")
 	}
 	return w
 }
@@ -156,11 +142,10 @@ func (i *Index) List(ctx context.Context, f Filter) (p Page, err error) {
 			p.Rows = p.Rows[:limit]
 			p.Next = p.Rows[limit-1].cursor()
 		}
-		if f.After == "" && p.Next == "" {
-			p.Total = int64(len(p.Rows))
-			return nil
+		p.Total = int64(len(p.Rows))
+		if (f.After != "" || p.Next != "") && (f == Filter{Status: f.Status, User: f.User, Limit: f.Limit, After: f.After}) {
+			p.Total, err = f.countAll(ctx, h.R)
 		}
-		p.Total, p.AtLeast, err = f.count(ctx, h.R)
 		return err
 	})
 	if err != nil {
@@ -191,22 +176,6 @@ func rowsOf(ctx context.Context, db *sql.DB, query string, args ...any) (all []R
 		err = rows.Scan(r.fields()...)
 		return r, err
 	}, query, args...)
-}
-
-// count tells how many rows a filter takes: exactly, from the counters, where it
-// asks for no more than status and user; else at most countLimit of them.
-func (f Filter) count(ctx context.Context, db *sql.DB) (n int64, more bool, err error) {
-	if (f == Filter{Status: f.Status, User: f.User, Limit: f.Limit, After: f.After}) {
-		n, err = f.countAll(ctx, db)
-		return n, false, err
-	}
-	w := f.where()
-	err = db.QueryRowContext(ctx, countSQL(w), append(w.args, countLimit+1)...).Scan(&n)
-	return min(n, countLimit), n > countLimit, err
-}
-
-func countSQL(w *where) string {
-	return `SELECT count(*) FROM (SELECT 1 FROM tasks INDEXED BY ` + w.index + ` WHERE ` + w.String() + ` ORDER BY created_at DESC LIMIT ?) AS rows`
 }
 
 // byOpen makes SQLite read the few rows that have not ended, however small it

@@ -50,7 +50,6 @@ func TestEveryListingHasItsIndex(t *testing.T) {
 	}{
 		{Filter{}, "SCAN tasks USING INDEX idx_tasks_created_at"},
 		{Filter{Since: day}, "idx_tasks_created_at (created_at>?)"},
-		{Filter{Since: day, Until: day}, "idx_tasks_created_at (created_at>? AND created_at<?)"},
 		{Filter{Status: task.Failed}, "idx_tasks_status_created (status=?"},
 		{Filter{Status: task.Completed}, "idx_tasks_status_created (status=?"},
 		{Filter{User: "ken"}, "idx_tasks_user_created (user=?"},
@@ -80,11 +79,6 @@ func TestEveryListingHasItsIndex(t *testing.T) {
 			got := plan(t, i, listSQL(w), append(w.args, 5)...)
 			if !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE") || after != "" && strings.Contains(got, "SCAN") {
 				t.Errorf("%+v\nruns as %s\nwant    %s", c.f, got, want)
-			}
-			c.f.After = ""
-			w = c.f.where()
-			if got := plan(t, i, countSQL(w), append(w.args, 5)...); strings.Contains(got, "SCAN tasks") && !strings.Contains(got, "INDEX") || strings.Contains(got, "TEMP B-TREE") {
-				t.Errorf("the count of %+v runs as %s", c.f, got)
 			}
 		}
 	}
@@ -169,8 +163,7 @@ func TestCountersAreTrue(t *testing.T) {
 func (f Filter) takesRow(r Row) bool {
 	is := func(want, got string) bool { return want == "" || want == got }
 	return is(string(f.Status), string(r.Status)) && is(f.User, r.User) && is(f.Source, r.Key.Source) && is(f.Owner, r.Key.Owner) && is(f.Repo, r.Key.Repo) &&
-		is(f.Type, r.Key.Type) && is(f.ID, r.Key.ID) && (f.Since.IsZero() || !r.CreatedAt.Before(f.Since)) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) &&
-		(strings.Contains(r.Title, f.Text) || strings.HasPrefix(r.UUID, f.Text))
+		is(f.Type, r.Key.Type) && is(f.ID, r.Key.ID) && (f.Since.IsZero() || !r.CreatedAt.Before(f.Since))
 }
 
 // A listing read page by page is what its filter takes, newest first, each row
@@ -191,13 +184,10 @@ func TestListings(t *testing.T) {
 			}
 			f := Filter{
 				Status: task.Status(few("fstatus", "running", "completed", "failed")), User: few("fuser", "ken"), Source: few("fsource", "github"), Owner: few("fowner", "o"),
-				Repo: few("frepo", "r"), Type: few("ftype", "issue"), ID: few("fid", "1", "1-3"), Text: few("ftext", "_", "%", "a-", "x"), Limit: rapid.IntRange(1, 4).Draw(t, "limit"),
+				Repo: few("frepo", "r"), Type: few("ftype", "issue"), ID: few("fid", "1", "1-3"), Limit: rapid.IntRange(1, 4).Draw(t, "limit"),
 			}
 			if rapid.Bool().Draw(t, "since") {
 				f.Since = time.Date(2024, 2, rapid.IntRange(1, 40).Draw(t, "from"), 0, 0, 0, 0, time.UTC)
-			}
-			if rapid.Bool().Draw(t, "until") {
-				f.Until = time.Date(2024, 2, rapid.IntRange(1, 60).Draw(t, "to"), 0, 0, 0, 0, time.UTC)
 			}
 			var want []Row
 			for _, r := range rowsIn(t, i) {
@@ -213,7 +203,8 @@ func TestListings(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if total := int64(len(want)); p.AtLeast || p.Total != total && (!remove || p.Total != total-int64(len(got))) {
+				counted := f == Filter{Status: f.Status, User: f.User, Limit: f.Limit}
+				if total := int64(len(want)); counted && p.Total != total && (!remove || p.Total != total-int64(len(got))) || !counted && p.Total != int64(len(p.Rows)) {
 					t.Fatalf("total %d of %d, after %d", p.Total, len(want), len(got))
 				}
 				got = append(got, p.Rows...)
@@ -292,31 +283,6 @@ func TestBatches(t *testing.T) {
 		p, err := i.List(t.Context(), Filter{Type: "x"})
 		if err != nil || p.Total != 0 {
 			t.Error(p.Total, err)
-		}
-	})
-}
-
-func TestManyConditionsAreCountedUpToALimit(t *testing.T) {
-	engines(t, func(t *testing.T, open func() *Index) {
-		i := open()
-		tx, err := writer(i).Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := range countLimit + 1 {
-			r := Row{UUID: fmt.Sprint(n), Key: task.Key{Repo: "r"}, Status: task.Completed}
-			if _, err := tx.Exec(insertSQL, r.values()...); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		if p, err := i.List(t.Context(), Filter{Repo: "r"}); err != nil || p.Total != countLimit || !p.AtLeast {
-			t.Error(p.Total, p.AtLeast, err)
-		}
-		if p, err := i.List(t.Context(), Filter{Status: task.Completed, Limit: 2000}); err != nil || p.Total != countLimit+1 || p.AtLeast || len(p.Rows) != maxLimit {
-			t.Error(p.Total, p.AtLeast, len(p.Rows), err)
 		}
 	})
 }

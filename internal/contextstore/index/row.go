@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/contextstore/jsonl"
@@ -46,9 +45,12 @@ type Row struct {
 	id int64 // its rowid, which orders rows of one microsecond
 }
 
+// specified are the columns of store-v3 §2.2.
+const specified = `uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, completed_at, process_id, hostname,
+	llm_provider, model, context_length, llm_call_count, tool_call_count, total_tokens, compression_count, error_message, user`
+
 // columns are what values and scan handle, in the order of the table.
-const columns = `uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, completed_at, process_id, hostname,
-	llm_provider, model, context_length, llm_call_count, tool_call_count, total_tokens, compression_count, error_message, user,
+const columns = specified + `,
 	generation, title, heartbeat_at, phase, message_count, bytes, compression_failures, outbox_pending,
 	` + spendingColumns
 
@@ -106,8 +108,8 @@ func (w *anyText) Scan(v any) error {
 
 // Scan takes a time, the zero time for what is none.
 func (m *moment) Scan(v any) error {
-	t, _ := time.Parse(time.RFC3339Nano, text(v))
-	*m = moment{Time: t}
+	t, _ := jsonl.Parse(text(v))
+	*m = moment(t)
 	return nil
 }
 

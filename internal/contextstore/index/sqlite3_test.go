@@ -135,9 +135,32 @@ func TestTheCleanUpOfTheDriver(t *testing.T) {
 	})
 }
 
-// counted are what the counters should be, by day, user and status.
-func countedRows(rows []Row) map[string]Totals {
-	all := map[string]Totals{}
+// counts are what a row of a counter holds.
+type counts struct {
+	Totals
+	under [6]int64 // by DurationBounds
+}
+
+func countsOf(r Row) counts {
+	c := counts{Totals: TotalsOf(r)}
+	for n, d := range DurationBounds() {
+		if c.Timed == 1 && c.DurationMS < d.Milliseconds() {
+			c.under[n] = 1
+		}
+	}
+	return c
+}
+
+func (c *counts) add(o counts) {
+	c.Plus(o.Totals)
+	for n := range c.under {
+		c.under[n] += o.under[n]
+	}
+}
+
+// countedRows are what the counters should be, by day, user and status.
+func countedRows(rows []Row) map[string]counts {
+	all := map[string]counts{}
 	for _, r := range rows {
 		if !r.Status.Final() {
 			continue
@@ -145,7 +168,7 @@ func countedRows(rows []Row) map[string]Totals {
 		day := r.CompletedAt.String()
 		k := fmt.Sprint(day[:min(10, len(day))], "|", r.User, "|", r.Status)
 		t := all[k]
-		t.Plus(TotalsOf(r))
+		t.add(countsOf(r))
 		all[k] = t
 	}
 	return all
@@ -170,14 +193,14 @@ func rowsIn(t fataler, i *Index) []Row {
 func sameCounters(t fataler, i *Index) {
 	t.Helper()
 	want := countedRows(rowsIn(t, i))
-	months := map[string]Totals{}
+	months := map[string]counts{}
 	for k, v := range want {
 		day, rest, _ := strings.Cut(k, "|")
 		m := months[day[:min(7, len(day))]+"|"+rest]
-		m.Plus(v)
+		m.add(v)
 		months[day[:min(7, len(day))]+"|"+rest] = m
 	}
-	repos := map[string]map[string]Totals{"task_repo_days": {}, "task_repo_months": {}, "task_sums": {}, "task_repos": {}}
+	repos := map[string]map[string]counts{"task_repo_days": {}, "task_repo_months": {}, "task_sums": {}, "task_repos": {}}
 	for _, r := range rowsIn(t, i) {
 		if !r.Status.Final() {
 			continue
@@ -192,7 +215,7 @@ func sameCounters(t fataler, i *Index) {
 				k = k[1:]
 			}
 			m := repos[table][k]
-			m.Plus(TotalsOf(r))
+			m.add(countsOf(r))
 			repos[table][k] = m
 		}
 	}
@@ -205,26 +228,30 @@ func sameCounters(t fataler, i *Index) {
 	}
 }
 
-func countersIn(t fataler, i *Index, table string) map[string]Totals {
+func countersIn(t fataler, i *Index, table string) map[string]counts {
 	t.Helper()
 	rows, err := writer(i).Query(`SELECT * FROM ` + table)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	all := map[string]Totals{}
+	all := map[string]counts{}
 	for rows.Next() {
 		cols, err := rows.Columns()
 		if err != nil {
 			t.Fatal(err)
 		}
-		var c Totals
+		var c counts
 		key := make([]string, slices.Index(cols, "tasks"))
 		var into []any
 		for k := range key {
 			into = append(into, &key[k])
 		}
-		if err := rows.Scan(append(into, c.fields()...)...); err != nil {
+		into = append(into, c.fields()...)
+		for n := range c.under {
+			into = append(into, &c.under[n])
+		}
+		if err := rows.Scan(into...); err != nil {
 			t.Fatal(err)
 		}
 		all[strings.Join(key, "|")] = c

@@ -28,24 +28,21 @@ type Totals struct {
 	Spending
 }
 
-// totalColumns are the columns of the counters in the order of fields.
+// totalColumns are columns of the counters in the order of Totals.fields.
 const totalColumns = `tasks, llm_calls, tool_calls, tokens, compressions, compression_failures, messages, bytes, timed, duration_ms, ` + spendingColumns
 
 // rowRepo is a row's repository as the counters name it.
 const rowRepo = `owner || CASE owner WHEN '' THEN '' ELSE '/' END || repo`
 
-// Whether a row has a start and an end, and the milliseconds between them, as SQLite says it.
-const (
-	rowTimed = `(strftime('%s', substr(started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(completed_at, 1, 19)) IS NOT NULL)`
-	rowMS    = `coalesce((strftime('%s', substr(completed_at, 1, 19)) - strftime('%s', substr(started_at, 1, 19))) * 1000 + substr(completed_at, 21, 3) - substr(started_at, 21, 3), 0)`
-)
+// counterColumns are all columns of the counters; those of endColumns follow from durationBounds.
+var counterColumns = totalColumns + `, ` + strings.Join(endColumns(), `, `)
 
-// rowValues are what a row counts, in the order of totalColumns.
-var rowValues = []string{
+// rowValues are what a row counts, in the order of counterColumns.
+var rowValues = append([]string{
 	`1`, `coalesce(llm_call_count, 0)`, `coalesce(tool_call_count, 0)`, `coalesce(total_tokens, 0)`, `coalesce(compression_count, 0)`,
-	`compression_failures`, `message_count`, `bytes`, rowTimed, rowMS,
+	`compression_failures`, `message_count`, `bytes`, `CASE WHEN took_ms IS NULL THEN 0 ELSE 1 END`, `coalesce(took_ms, 0)`,
 	`prompt_tokens`, `cached_tokens`, `cache_write_tokens`, `completion_tokens`, `reasoning_tokens`, `cost_micro_usd`, `unpriced_calls`,
-}
+}, endValues()...)
 
 // counters are the tables of counters, with what they are told apart by and how that follows from
 // a row as StatsFilter.rows has it.
@@ -63,10 +60,10 @@ var byKeys = map[int]string{2: "1, 2, 3", 3: "1, 2, 3, 4"}
 
 // sqlOf is the text of tasks.sql and sqlite.sql with what the counters have in common.
 func sqlOf(text string) string {
-	names := strings.Split(totalColumns, ", ")
+	names := strings.Split(counterColumns, ", ")
 	sums, add, values := make([]string, len(names)), make([]string, len(names)), make([]string, len(names))
 	ofRow := strings.NewReplacer("owner", "NEW.owner", "repo", "NEW.repo", "coalesce(llm", "coalesce(NEW.llm", "coalesce(tool", "coalesce(NEW.tool",
-		"coalesce(total", "coalesce(NEW.total", "coalesce(compression", "coalesce(NEW.compression", "started_at", "NEW.started_at", "completed_at", "NEW.completed_at")
+		"coalesce(total", "coalesce(NEW.total", "coalesce(compression", "coalesce(NEW.compression", "took_ms", "NEW.took_ms")
 	for i, n := range names {
 		sums[i], add[i] = n+" INTEGER NOT NULL", n+" = "+n+" + excluded."+n
 		switch v := ofRow.Replace(rowValues[i]); v {
@@ -79,13 +76,19 @@ func sqlOf(text string) string {
 		}
 	}
 	return strings.NewReplacer("{sums}", strings.Join(sums, ",\n    "), "{add}", "ON CONFLICT DO UPDATE SET\n        "+strings.Join(add, ",\n        "),
-		"{values}", strings.Join(values, ",\n        "), "{repo}", ofRow.Replace(rowRepo)).Replace(text)
+		"{values}", strings.Join(values, ",\n        "), "{repo}", ofRow.Replace(rowRepo), "{counted}", countedColumns, "{counted NEW}", prefixed("NEW.", countedColumns),
+		"{counted OLD}", prefixed("OLD.", countedColumns), "{sums NEW}", prefixed("NEW.", counterColumns), "{sums -OLD}", prefixed("-OLD.", counterColumns)).Replace(text)
+}
+
+// prefixed are columns with something before each.
+func prefixed(before, columns string) string {
+	return before + strings.ReplaceAll(columns, ", ", ", "+before)
 }
 
 // countersSQL makes the counters of the rows that there are. Those of months follow by a trigger in
 // SQLite, others from those of days.
 func countersSQL(postgres bool) []string {
-	sums := sumsOf(totalColumns)
+	sums := sumsOf(counterColumns)
 	rows := `(` + StatsFilter{}.rows(rowsEnded).sql + `) AS rows`
 	var all []string
 	for n, from := range []string{rows, `task_days`, rows, `task_repo_days`, rows, `task_repo_months`} {
@@ -229,27 +232,27 @@ func sumsOf(columns string) string {
 	return "sum(" + strings.ReplaceAll(columns, ", ", "), sum(") + ")"
 }
 
-// query sums by one column or two, and by status, from the smallest counters that know what is asked.
-func (f StatsFilter) query(by, and string) query {
+// query sums by one column or two, and by status.
+func (f StatsFilter) query(by, and string) query { return summed(by, and, f.from(by)) }
+
+// from are the smallest counters that know what is asked, by a column.
+func (f StatsFilter) from(by string) query {
 	dated := by == "day" || f.From != "" || f.To != ""
 	user, repo := by == "user" || f.User != "", by == "repo" || f.Repo != "" || f.Model != ""
-	var from query
 	switch {
 	case dated && user && repo:
-		from = f.rows(rowsEnded)
+		return f.rows(rowsEnded)
 	case dated && repo:
-		from = f.span("task_repo_days", "task_repo_months", by == "day")
+		return f.span("task_repo_days", "task_repo_months", by == "day")
 	case repo:
 		table := "task_repos"
 		if user {
 			table = "task_sums"
 		}
 		w := f.where(user, true)
-		from = query{`SELECT * FROM ` + table + ` WHERE ` + w.String(), w.args}
-	default:
-		from = f.span("task_days", "task_months", by == "day")
+		return query{`SELECT * FROM ` + table + ` WHERE ` + w.String(), w.args}
 	}
-	return summed(by, and, from)
+	return f.span("task_days", "task_months", by == "day")
 }
 
 func summed(by, and string, from query) query {
@@ -349,9 +352,10 @@ func (f StatsFilter) span(days, months string, each bool) query {
 
 // Which rows are read: those that ended, or those that did not.
 const (
-	ended     = `status IN ('completed', 'stopped', 'failed')`
-	rowsEnded = `tasks WHERE ` + ended
-	rowsOpen  = `tasks ` + byOpen + ` WHERE ` + live
+	ended      = `status IN ('completed', 'stopped', 'failed')`
+	rowsEnded  = `tasks WHERE ` + ended
+	rowsFailed = `tasks INDEXED BY idx_tasks_failed WHERE status = 'failed'`
+	rowsOpen   = `tasks ` + byOpen + ` WHERE ` + live
 )
 
 // rows are the rows that the filter takes, as counters.
@@ -359,7 +363,7 @@ func (f StatsFilter) rows(which string) query { return f.of(which, rowColumns())
 
 // rowColumns are what a row counts, by the names of the counters.
 func rowColumns() string {
-	names := strings.Split(totalColumns, ", ")
+	names := strings.Split(counterColumns, ", ")
 	for i, n := range names {
 		names[i] = rowValues[i] + " AS " + n
 	}

@@ -29,8 +29,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 // Written is t as the files hold it.
 func (t Time) Written() Time { return Time{t.UTC().Truncate(time.Microsecond)} }
 
-// UnmarshalJSON reads any RFC 3339 time, one without a zone as UTC (ISO 8601,
-// as other writers have it), and null as the zero time.
+// UnmarshalJSON reads what Parse does, and null as the zero time.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*t = Time{}
@@ -39,17 +38,25 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	if len(b) < 2 || b[0] != '"' {
 		return fmt.Errorf("time %s is no string", b)
 	}
-	s := string(b[1 : len(b)-1]) // no time has an escape in it
-	v, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		local, lerr := time.Parse("2006-01-02T15:04:05", s)
-		if lerr != nil {
-			return err
-		}
-		v = local
+	v, err := Parse(string(b[1 : len(b)-1])) // no time has an escape in it
+	if err == nil {
+		*t = v
 	}
-	t.Time = v
-	return nil
+	return err
+}
+
+// Parse reads any RFC 3339 time, and one without a zone, also as SQLite's datetime gives it, as UTC.
+func Parse(s string) (Time, error) {
+	v, err := time.Parse(time.RFC3339Nano, s)
+	for _, layout := range []string{"2006-01-02T15:04:05", time.DateTime} {
+		if err == nil {
+			break
+		}
+		if local, lerr := time.Parse(layout, s); lerr == nil {
+			return Time{local}, nil
+		}
+	}
+	return Time{v}, err
 }
 
 // String is the form of the files, or "" for the zero time.
@@ -109,6 +116,67 @@ func Valid(s string) string {
 		return s
 	}
 	return string([]rune(s))
+}
+
+// Keep is a JSON object with the fields that another one has besides, as they stand there, also
+// within objects that both have. Neither is changed.
+func Keep(object, other []byte) ([]byte, error) {
+	names, fields, err := fieldsOf(object)
+	if err != nil {
+		return nil, err
+	}
+	more, besides, err := fieldsOf(other)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range more {
+		have, known := fields[name]
+		switch {
+		case !known:
+			names, fields[name] = append(names, name), besides[name]
+		case Check(have) == nil && Check(besides[name]) == nil:
+			if fields[name], err = Keep(have, besides[name]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, name := range names {
+		quoted, err := Marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(quoted)
+		b.WriteByte(':')
+		if err := json.Compact(&b, fields[name]); err != nil {
+			return nil, err
+		}
+	}
+	return append(b.Bytes(), '}'), nil
+}
+
+// fieldsOf are the fields of a JSON object, in their order.
+func fieldsOf(object []byte) (names []string, fields map[string]json.RawMessage, err error) {
+	if err := json.Unmarshal(object, &fields); err != nil {
+		return nil, nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(object))
+	_, err = d.Token()
+	for told := map[string]bool{}; err == nil && d.More(); {
+		var t json.Token
+		if t, err = d.Token(); err == nil {
+			if name, _ := t.(string); !told[name] { // the key of an object is a text
+				names, told[name] = append(names, name), true
+			}
+			var skipped json.RawMessage
+			err = d.Decode(&skipped)
+		}
+	}
+	return names, fields, err
 }
 
 // Redact redacts every text of a compact JSON value and leaves the rest, the

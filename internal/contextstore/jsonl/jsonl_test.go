@@ -99,3 +99,35 @@ func TestBackwardOverAHugeLine(t *testing.T) {
 		t.Errorf("%d bytes of memory for %d bytes", used, len(data))
 	}
 }
+
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ object, other, want string }{
+		{`{}`, `{}`, `{}`},
+		{`{"a":1}`, `{"a":2,"b":"<&>"}`, `{"a":1,"b":"<&>"}`},
+		{`{"a":{"x":1},"c":null}`, "{ \"a\": {\"y\" : 9007199254740993},\n \"c\": [1, 2] }", `{"a":{"x":1,"y":9007199254740993},"c":null}`},
+		{`{"a":1}`, `{"b":1,"b":2}`, `{"a":1,"b":2}`},
+	} {
+		got, err := Keep([]byte(c.object), []byte(c.other))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s with %s: %s, %v", c.object, c.other, got, err)
+		}
+	}
+	for _, bad := range []string{"", "[1]", "{", `"a"`} {
+		if got, err := Keep([]byte(`{"a":1}`), []byte(bad)); err == nil {
+			t.Errorf("%q: %s", bad, got)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{"2024-01-15T10:30:01Z", "2024-01-15T10:30:01.000Z", "2024-01-15T10:30:01.000000Z", "2024-01-15T19:30:01+09:00", "2024-01-15T10:30:01", "2024-01-15 10:30:01"} {
+		if got, err := Parse(s); err != nil || got.String() != "2024-01-15T10:30:01.000000Z" {
+			t.Errorf("%q: %s, %v", s, got, err)
+		}
+	}
+	if got, err := Parse("yesterday"); err == nil || !got.IsZero() {
+		t.Errorf("%v", got)
+	}
+}

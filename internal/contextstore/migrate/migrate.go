@@ -4,12 +4,14 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -25,7 +27,8 @@ type Options struct {
 	From, To string // base directories
 	DryRun   bool   // look, and copy nothing
 	FS       *disk.FS
-	Progress func(Report) // hears after each context; may be nil
+	Progress func(Report)        // hears after each context; may be nil
+	Redact   func(string) string // what the texts of a run of an older edition pass, which nobody may have masked
 }
 
 // Report is what came of it. Contexts and conversations count alike.
@@ -34,7 +37,11 @@ type Report struct {
 	There  int64 `json:"there"` // were there already, the same byte by byte
 	Bytes  int64 `json:"bytes"` // of those that were copied
 	Rows   int64 `json:"rows"`  // of house.db
+
+	Notes []Note `json:"notes,omitempty"` // of runs of an older edition
 }
+
+func (r *Report) note(uuid, kind string) { r.Notes = append(r.Notes, Note{uuid, kind}) }
 
 // files lie in the base directory itself.
 var files = []string{"audit.jsonl", "auto_approve.jsonl"}
@@ -46,37 +53,30 @@ const alone = 10 * time.Second
 // copied is there whole, whenever it is stopped; called again it goes on. What is there already and
 // differs is an error: it is not overwritten. The rows of the tasks are left to a rebuild.
 func Run(ctx context.Context, o Options) (r Report, err error) {
-	from, leave, err := enter(ctx, o.From)
-	if err != nil {
-		return r, err
-	}
-	defer leave()
-	var to *database.Base
-	if !o.DryRun {
-		if to, leave, err = enter(ctx, o.To); err != nil {
+	edition := contextstore.EditionOf(ctx, o.From)
+	var from, to *database.Base
+	if edition == 0 { // else nothing is made there
+		var out func()
+		if from, out, err = enter(ctx, o.From); err != nil {
 			return r, err
 		}
-		defer leave()
+		defer out()
 	}
-	for _, area := range append(slices.Clone(contextstore.StatusDirs), filepath.Base(contextstore.SessionsDir(""))) {
-		if !o.DryRun {
-			if err := o.FS.MkdirAll(filepath.Join(o.To, area)); err != nil {
-				return r, err
-			}
+	if !o.DryRun {
+		if err := contextstore.RefuseAncestor(ctx, o.To); err != nil {
+			return r, err
 		}
-		err := contextstore.Walk(o.From, []string{area}, func(dir string) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := o.one(&r, dir, filepath.Join(o.To, area, filepath.Base(dir))); err != nil {
-				return err
-			}
-			if o.Progress != nil {
-				o.Progress(r)
-			}
-			return nil
-		})
-		if err != nil {
+		var out func()
+		if to, out, err = enter(ctx, o.To); err != nil {
+			return r, err
+		}
+		defer out()
+	}
+	if err := o.areas(ctx, &r); err != nil {
+		return r, err
+	}
+	if edition == contextstore.StoreV3 {
+		if err := o.rows(ctx, &r); err != nil {
 			return r, err
 		}
 	}
@@ -88,8 +88,48 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 			return r, err
 		}
 	}
-	r.Rows, err = contextstore.CopyHouse(ctx, o.From, from, o.To, to)
+	if edition == 0 {
+		r.Rows, err = contextstore.CopyHouse(ctx, o.From, from, o.To, to)
+	}
 	return r, err
+}
+
+// areas copies all contexts and conversations.
+func (o Options) areas(ctx context.Context, r *Report) (err error) {
+	var look contextstore.Looker
+	defer func() { err = errors.Join(err, look.Close()) }()
+	for _, area := range append(slices.Clone(contextstore.StatusDirs), filepath.Base(contextstore.SessionsDir(""))) {
+		if !o.DryRun {
+			if err := o.FS.MkdirAll(filepath.Join(o.To, area)); err != nil {
+				return err
+			}
+		}
+		err := contextstore.Walk(o.From, []string{area}, func(dir string) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if _, held := contextstore.ReadOwner(dir); held {
+				return i18n.E("migrate.held", dir)
+			}
+			s, to := source{dir: dir}, area
+			if v, err := look.View(dir); err == nil && v.Edition != 0 {
+				if s, to, err = o.brought(r, v); err != nil {
+					return err
+				}
+			}
+			if err := o.one(r, s, filepath.Join(o.To, to, filepath.Base(dir))); err != nil {
+				return err
+			}
+			if o.Progress != nil {
+				o.Progress(*r)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // enter has a base directory for this program alone.
@@ -107,19 +147,24 @@ func enter(ctx context.Context, base string) (b *database.Base, leave func(), er
 	return b, func() { release(); b.Close() }, nil
 }
 
+// source is a context as it is to stand where it is copied to.
+type source struct {
+	dir   string            // "" where there is none
+	put   map[string][]byte // files that take the place of those in dir, or stand beside them
+	more  []byte            // behind the last line of its summaries
+	clean func(string) string
+}
+
 // one copies a context, under another name first, and compares what is there with what was read.
-func (o Options) one(r *Report, from, to string) error {
-	if _, held := contextstore.ReadOwner(from); held {
-		return i18n.E("migrate.held", from)
-	}
-	want, size, err := sum(from)
+func (o Options) one(r *Report, from source, to string) error {
+	want, size, err := from.sum()
 	if err != nil {
 		return err
 	}
 	if disk.Exists(to) {
-		got, _, err := sum(to)
+		got, _, err := source{dir: to}.sum()
 		if err == nil && got != want {
-			err = i18n.E("migrate.differs", to, from)
+			err = i18n.E("migrate.differs", to, from.name(to))
 		}
 		r.There++
 		return err
@@ -133,19 +178,22 @@ func (o Options) one(r *Report, from, to string) error {
 	if err := o.FS.RemoveAll(tmp); err != nil {
 		return err
 	}
-	if err := each(from, func(name string, e fs.DirEntry) error {
-		if e.IsDir() {
+	if err := errors.Join(o.FS.MkdirAll(tmp), from.each(func(name string, dir bool) error {
+		if dir {
 			return o.FS.MkdirAll(filepath.Join(tmp, name))
 		}
-		return o.FS.CopyFile(filepath.Join(from, name), filepath.Join(tmp, name))
-	}); err != nil {
+		return o.FS.Write(filepath.Join(tmp, name), func(w io.Writer) error { return from.write(name, w) })
+	})); err != nil {
 		return err
 	}
-	if got, _, err := sum(tmp); err != nil || got != want {
-		return errors.Join(i18n.E("migrate.damaged", tmp, from), err)
+	if got, _, err := (source{dir: tmp}).sum(); err != nil || got != want {
+		return errors.Join(i18n.E("migrate.damaged", tmp, from.name(to)), err)
 	}
 	return o.FS.Rename(tmp, to)
 }
+
+// name is what a source is called.
+func (s source) name(to string) string { return cmp.Or(s.dir, filepath.Base(to)) }
 
 // file copies a file of the base directory that is not there yet.
 func (o Options) file(from, to string) error {
@@ -157,22 +205,25 @@ func (o Options) file(from, to string) error {
 
 // each calls f for each file and directory of a context by its name there, in the order of the
 // names. Locks mean nothing without who holds them, and temporary files are no part of it.
-func each(dir string, f func(name string, e fs.DirEntry) error) error {
-	entries := map[string]fs.DirEntry{}
-	var names []string
-	err := disk.Walk(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil || !e.IsDir() && contextstore.Passing(e.Name()) {
-			return err
-		}
-		names, entries[name] = append(names, name), e
-		return nil
-	})
-	slices.Sort(names)
-	for _, name := range names {
+func (s source) each(f func(name string, dir bool) error) (err error) {
+	entries := map[string]bool{}
+	for name := range s.put {
+		entries[name] = false
+	}
+	if s.dir != "" {
+		err = disk.Walk(s.dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			name, err := filepath.Rel(s.dir, path)
+			if err != nil || !e.IsDir() && contextstore.Passing(e.Name()) {
+				return err
+			}
+			entries[name] = e.IsDir()
+			return nil
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if err == nil {
 			err = f(name, entries[name])
 		}
@@ -180,23 +231,46 @@ func each(dir string, f func(name string, e fs.DirEntry) error) error {
 	return err
 }
 
+// write writes what a file is to hold.
+func (s source) write(name string, w io.Writer) error {
+	if b, ok := s.put[name]; ok {
+		_, err := w.Write(b)
+		return err
+	}
+	f, err := disk.OpenPlain(filepath.Join(s.dir, name))
+	if err != nil {
+		return err
+	}
+	if s.clean != nil && slices.Contains(logs, name) {
+		err = s.lines(name, f, w)
+	} else {
+		_, err = io.Copy(w, f)
+	}
+	return errors.Join(err, f.Close())
+}
+
 // sum is a hash of the names and contents of a context's files, and how many bytes they have.
 // Directories count by what is in them.
-func sum(dir string) (hash [sha256.Size]byte, size int64, err error) {
+func (s source) sum() (hash [sha256.Size]byte, size int64, err error) {
 	h := sha256.New()
-	err = each(dir, func(name string, e fs.DirEntry) error {
-		if e.IsDir() {
+	err = s.each(func(name string, dir bool) error {
+		if dir {
 			return nil
 		}
-		f, err := disk.OpenPlain(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
 		one := sha256.New()
-		n, err := io.Copy(one, f)
-		size += n
+		n := counter(0)
+		err := s.write(name, io.MultiWriter(one, &n))
+		size += int64(n)
 		_, _ = fmt.Fprintf(h, "%q %d %x\n", name, n, one.Sum(nil))
-		return errors.Join(err, f.Close())
+		return err
 	})
 	return [sha256.Size]byte(h.Sum(nil)), size, err
+}
+
+// counter counts what is written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }

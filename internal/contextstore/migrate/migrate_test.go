@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -108,8 +107,8 @@ func contents(t *testing.T, base string) map[string]string {
 	all := map[string]string{}
 	for _, area := range append(contextstore.StatusDirs[:len(contextstore.StatusDirs):len(contextstore.StatusDirs)], "sessions") {
 		must(t, contextstore.Walk(base, []string{area}, func(dir string) error {
-			return each(dir, func(name string, e fs.DirEntry) error {
-				if e.IsDir() {
+			return source{dir: dir}.each(func(name string, isDir bool) error {
+				if isDir {
 					return nil
 				}
 				b, err := disk.Read(filepath.Join(dir, name), disk.MaxWhole)

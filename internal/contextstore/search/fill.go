@@ -175,7 +175,7 @@ func (d *DB) prune(ctx context.Context, there int64) error {
 // Rebuild makes the search.db of a base directory anew, for which no other process may use the
 // directory. A file that cannot be used is moved aside. runs is how many are in it.
 func Rebuild(ctx context.Context, o Options, progress func(runs int64)) (runs int64, err error) {
-	d, err := newDB(o)
+	d, err := newDB(ctx, o)
 	if err != nil {
 		return 0, err
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/tables"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/task"
 )
 
@@ -325,18 +327,30 @@ func TestFindWithoutWriting(t *testing.T) {
 // A run whose files are damaged is passed over, and keeps no other from being found.
 func TestDamagedRuns(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	for _, name := range []string{contextstore.MetadataFile, contextstore.Messages, contextstore.Summaries, contextstore.Tools} {
-		id := h.ended(aRun{title: "Harmed " + name, says: "said"})
-		must(t, os.WriteFile(filepath.Join(h.base, contextstore.DirCompleted, id, name), []byte("{\"seq\":\x00\n\n[[[\n"), 0o600))
-	}
-	h.ended(aRun{title: "Whole", says: "said"})
-	d := h.opened()
-	if got := titles(t, d, admin, Filter{}, "said"); len(got) != 3 { // the title of one, and the words of another, are gone
-		t.Errorf("%q", got)
-	}
-	if n, err := d.count(t.Context()); n != 5 || err != nil {
-		t.Error("a damaged run would be read again at each look:", n, err)
+	for kind, mount := range map[string]func(t *testing.T, base string){"files": func(*testing.T, string) {}, "tables": func(t *testing.T, base string) {
+		d, err := tables.OpenSQLite(t.Context(), tables.Options{Base: base}, true)
+		must(t, err)
+		t.Cleanup(func() { must(t, d.Close()) })
+		t.Cleanup(disk.Mount(base, d))
+	}} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := &house{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), base: t.TempDir()}
+			mount(t, h.base)
+			h.open(nil)
+			for _, name := range []string{contextstore.MetadataFile, contextstore.Messages, contextstore.Summaries, contextstore.Tools} {
+				id := h.ended(aRun{title: "Harmed " + name, says: "said"})
+				must(t, (&disk.FS{}).Replace(filepath.Join(h.base, contextstore.DirCompleted, id, name), []byte("{\"seq\":\x00\n\n[[[\n"), false))
+			}
+			h.ended(aRun{title: "Whole", says: "said"})
+			d := h.opened()
+			if got := titles(t, d, admin, Filter{}, "said"); len(got) != 3 { // the title of one, and the words of another, are gone
+				t.Errorf("%q", got)
+			}
+			if n, err := d.count(t.Context()); n != 5 || err != nil {
+				t.Error("a damaged run would be read again at each look:", n, err)
+			}
+		})
 	}
 }
 

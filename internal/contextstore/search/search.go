@@ -66,7 +66,7 @@ func Verify(ctx context.Context, dir string) error { return schema().Verify(ctx,
 // none: CatchUp fills it. Of a directory that cannot be written, or belongs to somebody else, it is
 // opened for reading, and an error where there is none.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	d, err := newDB(o)
+	d, err := newDB(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +85,16 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return d, nil
 }
 
-func newDB(o Options) (*DB, error) {
+func newDB(ctx context.Context, o Options) (*DB, error) {
 	dir, err := filepath.Abs(o.BaseDir)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(dir); err != nil {
 		return nil, i18n.E("contextstore.no_base", dir, err)
+	}
+	if err := contextstore.RefuseAncestor(ctx, dir); err != nil {
+		return nil, err
 	}
 	return &DB{dir: dir, reader: reader{o.Plans}, vectors: o.Vectors, file: &database.File{Schema: schema(), Path: filepath.Join(dir, File)}}, nil
 }
@@ -145,7 +148,7 @@ func (d *DB) document(ctx context.Context, dir string) (document, error) {
 	doc := document{uuid: filepath.Base(dir)}
 	v, err := contextstore.ReadView(dir)
 	if err != nil {
-		if _, gone := os.Stat(dir); gone != nil {
+		if _, gone := disk.Stat(dir); gone != nil {
 			return doc, gone
 		}
 		return doc, nil
@@ -174,7 +177,7 @@ func (d *DB) document(ctx context.Context, dir string) (document, error) {
 		doc.terms[p] = texts[p].String()
 	}
 	if ctx.Err() == nil && errors.Is(err, fs.ErrNotExist) { // retention removed a file, or the run, meanwhile
-		_, gone := os.Stat(dir)
+		_, gone := disk.Stat(dir)
 		return doc, gone
 	}
 	return doc, err
@@ -256,8 +259,12 @@ func remove(ctx context.Context, tx *sql.Tx, uuid string) error {
 	return err
 }
 
+// insert puts a document in. Where many runs ended at once, or nothing tells when, a free number
+// comes after a few tries: each is among twice as many as the one before.
 func insert(ctx context.Context, tx *sql.Tx, doc document) error {
-	for id := doc.ended; ; id++ {
+	of := fnv.New64a()
+	_, _ = of.Write([]byte(doc.uuid))
+	for id, most := doc.ended, uint64(1); ; most *= 2 {
 		r, err := tx.ExecContext(ctx, `INSERT INTO runs (id, uuid) VALUES (?, ?) ON CONFLICT(id) DO NOTHING`, id, doc.uuid)
 		if err != nil {
 			return err
@@ -266,6 +273,8 @@ func insert(ctx context.Context, tx *sql.Tx, doc document) error {
 			if err != nil {
 				return err
 			}
+			id = doc.ended + 1 + int64(of.Sum64()>>20%most) //nolint:gosec // of most
+			_, _ = of.Write([]byte{0})
 			continue
 		}
 		t := doc.terms

@@ -8,7 +8,7 @@ CREATE TABLE goose_db_version (
 		tstamp TIMESTAMP DEFAULT (datetime('now'))
 	);
 
--- id is when the run ended, in ms since 1970, or the next number that was free: runs are found in
+-- id is when the run ended, in ms since 1970, or a number soon after it that was free: runs are found in
 -- the order of time, and a time is a range of numbers.
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY,

@@ -353,3 +353,24 @@ func TestALineIsARow(t *testing.T) {
 		}
 	}
 }
+
+// What is given up as the DB is closed says why it waited, and nobody is told that the database is back.
+func TestClosedWhileItIsAway(t *testing.T) {
+	t.Parallel()
+	d := openSQLite(t, t.TempDir())
+	d.engine = &faulty{engine: d.engine}
+	var told []error
+	d.Waiting = func(err error) { told = append(told, err) }
+	calls := 0
+	err := d.reach(func(ctx context.Context) error {
+		if calls++; calls == 1 {
+			return errGone
+		}
+		d.stop()
+		<-ctx.Done()
+		return ctx.Err()
+	}, nil)
+	if !errors.Is(err, errGone) || len(told) != 1 || !errors.Is(told[0], errGone) {
+		t.Errorf("%v, told %v", err, told)
+	}
+}

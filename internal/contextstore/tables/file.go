@@ -86,21 +86,32 @@ func (e *extents) readAt(p []byte, off, size int64) (n int, err error) {
 func (e *extents) fetch(off, want int64) error {
 	e.at, e.buf = off, e.buf[:0]
 	next := off
-	return e.db.query(`SELECT at, substr(raw, CAST(CASE WHEN at < ? THEN ? - at ELSE 0 END + 1 AS INTEGER), CAST(? AS INTEGER)) FROM lines
+	var object string // that holds what begins at from
+	var from int64
+	err := e.db.query(`SELECT at, substr(raw, CAST(CASE WHEN at < ? THEN ? - at ELSE 0 END + 1 AS INTEGER), CAST(? AS INTEGER)), coalesce(object, '') FROM lines
 		WHERE file = ? AND at < ? AND at >= coalesce((SELECT max(at) FROM lines WHERE file = ? AND at <= ?), 0)
 			AND EXISTS (SELECT 1 FROM files WHERE id = ? AND version = ?) ORDER BY at`,
 		[]any{off, off, want, e.file, off + want, e.file, off, e.file, e.version}, func(scan func(...any) error) error {
 			var at int64
 			var raw []byte
-			if err := scan(&at, &raw); err != nil {
+			var name string
+			if err := scan(&at, &raw, &name); err != nil {
 				return err
+			}
+			if name != "" && object == "" {
+				object, from = name, at
 			}
 			if max(at, off) == next { // else there is a hole, or nothing of it behind off
 				e.buf = append(e.buf, raw[:min(int64(len(raw)), off+want-next)]...)
 				next = off + int64(len(e.buf))
 			}
 			return nil
-		}, func() { e.buf, next = e.buf[:0], off })
+		}, func() { e.buf, next, object = e.buf[:0], off, "" })
+	if err == nil && object != "" {
+		e.at = from
+		e.buf, err = e.db.object(object)
+	}
+	return err
 }
 
 // opened is a file that is open for reading.
@@ -321,6 +332,7 @@ func (a *appended) WriteAt(b []byte, end int64) (int, error) {
 		sql:  `UPDATE files SET size = ?, changed_at = {now} WHERE id = ? AND size = ?`,
 		args: []any{end + int64(len(b)), a.file, end}, must: mustSize}}}
 	o.stmts = append(o.stmts, rows(a.file, end, b)...)
+	o.stmts[1].joined = true
 	last := o.stmts[len(o.stmts)-1].args[1:3]
 	o.done = func() (there bool, err error) {
 		err = a.db.query(`SELECT count(*) > 0 FROM lines WHERE file = ? AND at = ? AND raw = ?`, []any{a.file, last[0], last[1]}, func(scan func(...any) error) error { return scan(&there) })

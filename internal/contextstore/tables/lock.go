@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -86,9 +86,7 @@ func (d *DB) Lock(path string, create bool) (disk.Lock, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
 	}
-	random := make([]byte, 16)
-	_, _ = rand.Read(random) // never fails
-	l := &lock{db: d, at: p, name: filepath.Base(p.file), token: self() + "/" + hex.EncodeToString(random)}
+	l := &lock{db: d, at: p, name: filepath.Base(p.file), token: self() + "/" + rand.Text()}
 	dead, alive, err := d.holder(r.context, p.file)
 	if err != nil {
 		return nil, err
@@ -219,14 +217,40 @@ func (d *DB) renew() {
 		d.mu.Lock()
 		held := slices.Collect(maps.Keys(d.locks))
 		d.mu.Unlock()
+		if len(held) == 0 {
+			continue
+		}
+		ours, err := d.renewed(held)
 		for _, l := range held {
-			ctx, cancel := context.WithTimeout(d.ctx, d.Lease/4)
-			err := d.engine.run(ctx, []stmt{{sql: `UPDATE locks SET until_ms = {now} + ? WHERE context = ? AND token = ?`,
-				args: []any{d.Lease.Milliseconds(), l.queue.context, l.token}, must: mustOwn}}, false)
-			cancel()
-			if errors.Is(err, disk.ErrNotOwner) {
+			if err == nil && !ours[l.token] {
 				l.lose()
 			}
 		}
 	}
+}
+
+// renewed renews leases, and tells the tokens of those that are still ours. A lock that could not be
+// released is not among them, so that it ends.
+func (d *DB) renewed(held []*lock) (ours map[string]bool, err error) {
+	ctx, cancel := context.WithTimeout(d.ctx, d.Lease/4)
+	defer cancel()
+	var tokens []string
+	for _, l := range held {
+		tokens = append(tokens, l.token)
+	}
+	list, err := json.Marshal(tokens)
+	if err != nil {
+		return nil, err
+	}
+	const which = ` WHERE token IN (SELECT value FROM {each})`
+	if err := d.engine.run(ctx, []stmt{{sql: `UPDATE locks SET until_ms = {now} + ?` + which, args: []any{d.Lease.Milliseconds(), string(list)}}}, false); err != nil {
+		return nil, err
+	}
+	ours = map[string]bool{}
+	return ours, d.engine.query(ctx, `SELECT token FROM locks`+which, []any{string(list)}, func(scan func(...any) error) error {
+		var token string
+		err := scan(&token)
+		ours[token] = true
+		return err
+	})
 }

@@ -258,3 +258,40 @@ func TestTheServerRestarts(t *testing.T) {
 		t.Errorf("told of %d absences and %d returns", waits.Load(), back.Load())
 	}
 }
+
+// A lock whose release did not reach the database ends with its lease, and others that are held are renewed.
+func TestReleasedWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, open func(Options) *DB) {
+		a := open(Options{})
+		until := map[string]int64{}
+		look := func() {
+			t.Helper()
+			ok(t, a.query(`SELECT name, until_ms FROM locks`, nil, func(scan func(...any) error) error {
+				var name string
+				var ms int64
+				err := scan(&name, &ms)
+				until[name] = ms
+				return err
+			}))
+		}
+		var all []*lock
+		for _, name := range []string{".serve.lock", ".keep.lock", ".inbox.lock"} {
+			l, err := a.Lock(filepath.Join(a.Base, name), true)
+			ok(t, err)
+			all = append(all, l.(*lock))
+		}
+		ok(t, a.engine.run(t.Context(), []stmt{{sql: `UPDATE locks SET until_ms = 7`}, {sql: `DELETE FROM locks WHERE name = ?`, args: []any{".inbox.lock"}}}, true))
+		a.mu.Lock()
+		delete(a.locks, all[1])
+		a.mu.Unlock()
+		a.back <- struct{}{} // the database can be reached again
+		for end := time.Now().Add(time.Minute); all[2].Held("") && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			look()
+		}
+		look()
+		if until[".serve.lock"] <= 7 || until[".keep.lock"] != 7 || !all[0].Held("") || all[2].Held("") {
+			t.Errorf("the leases end at %v", until)
+		}
+	})
+}

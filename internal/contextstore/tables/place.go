@@ -34,6 +34,32 @@ func (d *DB) Stat(path string) (fs.FileInfo, error) {
 	return r.info(name), nil
 }
 
+// FindDir implements disk.Place: the paths are of contexts.
+func (d *DB) FindDir(paths []string) (string, error) {
+	var which []string
+	var args []any
+	called := map[place]string{}
+	for _, path := range paths {
+		p, err := d.at("find", path)
+		if err != nil {
+			return "", err
+		}
+		which, args = append(which, "area = ? AND name = ?"), append(args, p.area, p.name)
+		called[p] = path
+	}
+	found := ""
+	err := d.query(`SELECT area, name FROM contexts WHERE `+strings.Join(which, " OR "), args, func(scan func(...any) error) error {
+		var p place
+		err := scan(&p.area, &p.name)
+		found = called[p]
+		return err
+	}, func() { found = "" })
+	if err == nil && found == "" {
+		err = fs.ErrNotExist
+	}
+	return found, err
+}
+
 // entriesAtOnce is how many contexts are listed at a time.
 const entriesAtOnce = 1000
 

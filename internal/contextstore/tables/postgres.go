@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,16 +63,34 @@ func OpenPostgres(ctx context.Context, o Options, server *database.Server) (*DB,
 	}
 	defer base.Close() // only for the making
 	e := &postgres{server: server}
+	if e.tables, err = base.Open(ctx, &database.File{Base: base, Path: File, Schema: onServer()}); err != nil {
+		return nil, err
+	}
+	return start(o, e)
+}
+
+// On returns database.ErrLacks where a server has no tables of contexts.
+func On(ctx context.Context, server *database.Server) error {
+	t, err := server.OpenToRead(ctx, onServer())
+	switch {
+	case err == nil:
+		return t.Close()
+	case !errors.Is(err, database.ErrOlder):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return database.ErrLacks
+	}
+	return nil
+}
+
+// onServer is the schema on a server.
+func onServer() database.Schema {
 	views := strings.Index(schemaSQL, "\n-- What the lines say")
 	translated := func(script string) string {
 		return strings.ReplaceAll(database.Translated(strings.ReplaceAll(script, " AUTOINCREMENT", "")), "{json}", "tori_json(l.raw)")
 	}
-	e.tables, err = base.Open(ctx, &database.File{Base: base, Path: File, Schema: database.Schema{File: File,
-		Postgres: []string{translated(schemaSQL[:views]) + postgresOnly + numbers().ReplaceAllString(translated(schemaSQL[views:]), "tori_int($1) AS ")}}})
-	if err != nil {
-		return nil, err
-	}
-	return start(o, e)
+	return database.Schema{File: File, Postgres: []string{
+		translated(schemaSQL[:views]) + postgresOnly + numbers().ReplaceAllString(translated(schemaSQL[views:]), "tori_int($1) AS "), objectSQL}}
 }
 
 // numbers finds a field that is a number.
@@ -79,6 +99,9 @@ var numbers = lazyregexp.New(`CAST\((.*?) AS BIGINT\) AS `)
 // now in ms since 1970, by the server's clock.
 const postgresNow = `CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)`
 
+// the elements of a list in JSON, as value.
+const postgresEach = `json_array_elements_text(CAST(? AS json)) AS value`
+
 // text is a statement for the server.
 func (e *postgres) text(s stmt) string {
 	key := s.must + ":" + s.sql
@@ -86,7 +109,7 @@ func (e *postgres) text(s stmt) string {
 		return t.(string)
 	}
 	var b strings.Builder
-	for n, part := range strings.Split(strings.ReplaceAll(s.sql, "{now}", postgresNow), "?") {
+	for n, part := range strings.Split(strings.NewReplacer("{now}", postgresNow, "{each}", postgresEach).Replace(s.sql), "?") {
 		if n > 0 {
 			b.WriteString("$" + strconv.Itoa(n))
 		}
@@ -98,11 +121,19 @@ func (e *postgres) text(s stmt) string {
 	case strings.HasPrefix(text, "SELECT"):
 		text = fmt.Sprintf("SELECT tori_must((SELECT count(*) FROM (%s FOR SHARE) q), '%s')", text, s.must)
 	default:
-		text = fmt.Sprintf("WITH q AS (%s RETURNING 1) SELECT tori_must((SELECT count(*) FROM q), '%s')", text, s.must)
+		first, also, _ := strings.Cut(text, joint)
+		if also != "" {
+			also = ", r AS (" + also + ")"
+		}
+		text = fmt.Sprintf("WITH q AS (%s RETURNING 1)%s SELECT tori_must((SELECT count(*) FROM q), '%s')", first, also, s.must)
 	}
 	e.texts.Store(key, text)
 	return text
 }
+
+// joint is between the texts of two statements that are sent as one: each costs messages, and a plan
+// to begin.
+const joint = " -- and\n"
 
 // atOnce implements engine: each transaction is a round trip.
 func (e *postgres) atOnce() bool { return false }
@@ -113,7 +144,12 @@ func (e *postgres) run(ctx context.Context, all []stmt, durable bool) error {
 	if !durable {
 		b.Queue("SELECT set_config('synchronous_commit', 'off', true)") // of this transaction
 	}
-	for _, s := range all {
+	for i := 0; i < len(all); i++ {
+		s := all[i]
+		if i+1 < len(all) && all[i+1].joined {
+			i++
+			s.sql, s.args = s.sql+joint+all[i].sql, slices.Concat(s.args, all[i].args)
+		}
 		b.Queue(e.text(s), s.args...)
 	}
 	err := e.server.Pool().SendBatch(ctx, b).Close()

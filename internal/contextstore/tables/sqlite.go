@@ -24,8 +24,12 @@ var schemaSQL string
 // File is the name of the SQLite database of a base directory.
 const File = "ledger.db"
 
+// objectSQL is what version 2 of the tables adds to schema.sql: the object of a bucket that holds what
+// the row of a line stands for (MoveOut).
+const objectSQL = `ALTER TABLE lines ADD COLUMN object TEXT`
+
 // schemaVersion is kept in the file, as its user_version.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // busy is how long a statement waits for another process's, in ms.
 const busy = 10_000
@@ -77,7 +81,11 @@ func (e *sqlite) prepare(ctx context.Context) error {
 		if v > schemaVersion {
 			return fmt.Errorf("its tables are of version %d, and this program knows version %d: %w", v, schemaVersion, database.ErrNewer)
 		}
-		_, err := tx.ExecContext(ctx, strings.ReplaceAll(schemaSQL, "{json}", sqliteJSON)+fmt.Sprintf("\nPRAGMA user_version=%d;", schemaVersion))
+		script := objectSQL + fmt.Sprintf(";\nPRAGMA user_version=%d;", schemaVersion)
+		if v == 0 {
+			script = strings.ReplaceAll(schemaSQL, "{json}", sqliteJSON) + script
+		}
+		_, err := tx.ExecContext(ctx, script)
 		return err
 	})
 }
@@ -110,7 +118,9 @@ func trouble(err error) error {
 // sqliteNow is the time in ms since 1970.
 const sqliteNow = `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
 
-func sqliteText(text string) string { return strings.ReplaceAll(text, "{now}", sqliteNow) }
+func sqliteText(text string) string {
+	return strings.NewReplacer("{now}", sqliteNow, "{each}", "json_each(?)").Replace(text)
+}
 
 // atOnce implements engine: what is in the WAL survives the process.
 func (e *sqlite) atOnce() bool { return true }

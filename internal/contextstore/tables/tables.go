@@ -26,6 +26,8 @@ type Options struct {
 	Lease time.Duration // how long a lock outlives its holder; 0 means 60 s (store-v2 §3.6)
 	// Waiting hears that the database cannot be reached, and with nil that it can again; may be nil.
 	Waiting func(err error)
+	// Object reads an object that MoveOut had made, of at most most bytes, and proves it by its name.
+	Object func(ctx context.Context, name string, most int64) ([]byte, error)
 }
 
 // areas are the directories of contexts below a base directory, and rootFiles the files beside them.
@@ -55,7 +57,7 @@ type DB struct {
 }
 
 // closeWait is how long Close waits for a database that cannot be reached.
-const closeWait = 10 * time.Second
+const closeWait = 4 * time.Second
 
 // leaseTime is how long a lock outlives its holder (store-v2 §3.6).
 const leaseTime = time.Minute
@@ -201,16 +203,21 @@ const (
 // reach does something until the database can be reached for it, or is closed. What may have
 // been done before its answer got lost is asked of done, where that is not nil.
 func (d *DB) reach(f func(context.Context) error, done func() (bool, error)) error {
+	var away error
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		ctx, cancel := context.WithTimeout(d.ctx, d.Lease/4)
 		err := f(ctx)
 		hangs := ctx.Err() != nil
 		cancel()
+		if err != nil && away != nil && d.ctx.Err() != nil { // closed before it was back
+			return away
+		}
 		if err == nil || !hangs && !d.engine.unreachable(err) || d.ctx.Err() != nil {
 			d.tell(nil)
 			return err
 		}
 		d.tell(err)
+		away = err
 		select {
 		case <-d.ctx.Done():
 			return err

@@ -258,3 +258,32 @@ func TestAppended(t *testing.T) {
 		}
 	})
 }
+
+// Who only looks makes neither a schema nor tables.
+func TestNothingIsMadeByLooking(t *testing.T) {
+	t.Parallel()
+	at := pgtest.URL(t)
+	dial := func(o database.ServerOptions) (*database.Server, error) {
+		s, err := database.Dial(t.Context(), o)
+		if err == nil {
+			t.Cleanup(s.Close)
+		}
+		return s, err
+	}
+	for range 2 {
+		if _, err := dial(database.ServerOptions{URL: at, Existing: true}); !errors.Is(err, database.ErrLacks) {
+			t.Errorf("a schema that is not there: %v", err)
+		}
+	}
+	s, err := dial(database.ServerOptions{URL: at})
+	ok(t, err)
+	for range 2 {
+		if err := On(t.Context(), s); !errors.Is(err, database.ErrLacks) {
+			t.Errorf("tables that are not there: %v", err)
+		}
+	}
+	d, err := OpenPostgres(t.Context(), Options{Base: t.TempDir()}, s)
+	ok(t, err)
+	ok(t, d.Close())
+	ok(t, On(t.Context(), s))
+}

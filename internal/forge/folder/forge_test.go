@@ -160,6 +160,7 @@ func TestContract(t *testing.T) {
 				forgetest.Accounts: "files have no numbers of people", forgetest.Events: "files have no history", forgetest.Labels: "a label is where it is named",
 				forgetest.Assignees: "the front matter has none", forgetest.Closing: "a file is there or not", forgetest.Pulls: "it has no branches",
 				forgetest.Checks: "it has no CI", forgetest.Remotes: "it is no server", forgetest.Signs: "text has none",
+				forgetest.Changes: "looking costs nobody anything",
 			},
 		}
 	})

@@ -28,6 +28,7 @@ const (
 	Remotes   Feature = "remotes"   // repositories that git reaches
 	Signs     Feature = "signs"     // reactions on items and comments
 	Threads   Feature = "threads"   // answers to remarks where those stand
+	Changes   Feature = "changes"   // a cheap question whether anything changed
 	Summaries Feature = "summaries" // the text of a whole review; without it is a note
 )
 
@@ -103,6 +104,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"triggered by assignment", []Feature{Assignees, Accounts}, triggeredByAssignment},
 		{"triggered are many", nil, triggeredMany},
 		{"closed items trigger nothing", []Feature{Closing}, triggeredClosed},
+		{"what changes is told", []Feature{Changes, Assignees, Closing}, changes},
 		{"an unknown item", nil, unknownItem},
 		{"an unknown repository", nil, unknownRepository},
 		{"comments", nil, comments},

@@ -144,6 +144,45 @@ func triggeredClosed(t *testing.T, f Fixture) {
 	}
 }
 
+// changes has each act that may ask for work be told as a change.
+func changes(t *testing.T, f Fixture) {
+	ken, bot := f.person("ken", forge.Write), f.person("worker", forge.Write)
+	id := f.World.Open(ken, "x", "x", "other")
+	c := f.Forge.(forge.Changes)
+	for _, act := range []struct {
+		name string
+		do   func()
+	}{
+		{"a label", func() { f.World.Label(ken, id, "agent") }},
+		{"a label is taken off", func() { f.World.Unlabel(ken, id, "agent") }},
+		{"an assignment", func() { f.World.Assign(ken, id, bot) }},
+		{"a comment", func() { f.World.Comment(ken, id, "@worker review") }},
+		{"it is closed", func() { f.World.Close(ken, id) }},
+		{"a comment on what is closed", func() { f.World.Comment(ken, id, "/retry") }},
+		{"a new one", func() { f.World.Open(ken, "y", "y", "agent") }},
+	} {
+		f.World.Pass(2 * time.Second)
+		want[forge.Item](t)(f.Forge.Item(bg, f.key("issue", id))) // tells the server's time
+		since := f.Forge.(forge.Clock).ServerTime()
+		if want[bool](t)(c.Changed(bg, f.Repo, since)) {
+			t.Errorf("%s: something changed before", act.name)
+		}
+		f.World.Pass(time.Second)
+		act.do()
+		for range 2 { // as it is kept, too
+			if !want[bool](t)(c.Changed(bg, f.Repo, since)) {
+				t.Errorf("%s: nothing changed", act.name)
+			}
+		}
+		f.World.Pass(2 * time.Second)
+		if want[bool](t)(c.Changed(bg, f.Repo, f.Forge.(forge.Clock).ServerTime().Add(-time.Second))) {
+			t.Errorf("%s: changed since", act.name)
+		}
+	}
+	_, err := c.Changed(bg, forge.Repo{Owner: f.Repo.Owner, Name: "missing"}, time.Time{})
+	told(t, err, forge.NotFound)
+}
+
 // told checks that an error is of that kind and speaks both languages.
 func told(t *testing.T, err error, kind forge.Kind) {
 	t.Helper()
@@ -152,7 +191,7 @@ func told(t *testing.T, err error, kind forge.Kind) {
 		t.Errorf("%v, want one of kind %s", err, kind)
 		return
 	}
-	if en, ja := e.Explain(i18n.English), e.Explain(i18n.Japanese); en == ja || en != err.Error() || strings.Contains(en+ja, "%!") {
+	if en, ja := i18n.English.Error(err), i18n.Japanese.Error(err); en == ja || en != err.Error() || strings.Contains(en+ja, "%!") {
 		t.Errorf("%s\n%s", en, ja)
 	}
 }

@@ -40,7 +40,7 @@ func (d *call) history(ctx context.Context, r forge.Repo, n int, since time.Time
 			q.Set("since", stamp(since))
 		}
 		var some []*event
-		if _, err := d.get(ctx, below(r, "issues", n, "timeline"), q, &some); err != nil {
+		if _, err := d.Get(ctx, below(r, "issues", n, "timeline"), q, &some); err != nil {
 			return nil, d.absent(ctx, r, n, err)
 		}
 		if empty++; len(some) > 0 {
@@ -61,40 +61,17 @@ func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.A
 	if err != nil {
 		return forge.Asked{}, err
 	}
-	var taken *forge.TriggerRemoved // the last time that it was
-	// Each trigger is decided by the last event about it.
-	label, assignee := t.Label != "", t.Assignee.Login != "" || t.Assignee.ID != 0
-	for _, e := range slices.Backward(all) {
-		var on bool
+	var label, assigned *rest.Act // each trigger is decided by the last event about it
+	for _, e := range all {
+		a := &rest.Act{By: person(e.User), At: e.Created.UTC(), Event: strconv.FormatInt(e.ID, 10)}
 		switch {
-		case e.Type == "label" && label && e.Label != nil && strings.EqualFold(e.Label.Name, t.Label):
-			label, on = false, e.Body == "1"
-		case e.Type == "assignees" && assignee && isPerson(e.Assignee, t.Assignee):
-			assignee, on = false, !e.RemovedAssignee
-		default:
-			continue
-		}
-		if on {
-			return forge.Asked{By: person(e.User), At: e.Created.UTC(), Event: strconv.FormatInt(e.ID, 10)}, nil
-		}
-		if taken == nil {
-			taken = &forge.TriggerRemoved{By: person(e.User), At: e.Created.UTC()}
+		case e.Type == "label" && t.Label != "" && e.Label != nil && strings.EqualFold(e.Label.Name, t.Label):
+			label, a.On = a, e.Body == "1"
+		case e.Type == "assignees" && rest.Meant(person(e.Assignee), t.Assignee):
+			assigned, a.On = a, !e.RemovedAssignee
 		}
 	}
-	if taken != nil {
-		return forge.Asked{}, taken
-	}
-	return forge.Asked{}, forge.ErrNotAsked
-}
-
-func isPerson(u *sdk.User, p forge.Person) bool {
-	if u == nil {
-		return false
-	}
-	if p.ID != 0 {
-		return u.ID == p.ID
-	}
-	return strings.EqualFold(u.UserName, p.Login)
+	return rest.Asked(label, assigned)
 }
 
 // EditedSince implements forge.Editors. Who changed a title the history tells. Who changed
@@ -121,7 +98,7 @@ func (f *Forge) EditedSince(ctx context.Context, k task.Key, since time.Time) ([
 		sdk.Issue
 		Edits *int `json:"content_version"` // how often the text was changed; nil of older servers
 	}
-	if _, err := d.get(ctx, below(r, "issues", n), nil, &g); err != nil {
+	if _, err := d.Get(ctx, below(r, "issues", n), nil, &g); err != nil {
 		return nil, err
 	}
 	if p := writer(g.Poster, g.OriginalAuthor); g.Updated.After(since) && (g.Edits == nil || *g.Edits > 0) && !slices.Contains(all, p) {
@@ -137,7 +114,7 @@ func (f *Forge) Person(ctx context.Context, r forge.Repo, login string) (forge.P
 		return forge.Person{}, err
 	}
 	var u sdk.User
-	if _, err := d.get(ctx, path("users", login), nil, &u); err != nil {
+	if _, err := d.Get(ctx, path("users", login), nil, &u); err != nil {
 		return forge.Person{}, err
 	}
 	if p := person(&u); strings.EqualFold(p.Login, login) {
@@ -157,7 +134,7 @@ func (f *Forge) Permission(ctx context.Context, r forge.Repo, p forge.Person) (f
 		return forge.None, err
 	}
 	var level sdk.CollaboratorPermissionResult
-	_, err = d.get(ctx, below(r, "collaborators", p.Login, "permission"), nil, &level)
+	_, err = d.Get(ctx, below(r, "collaborators", p.Login, "permission"), nil, &level)
 	var e *forge.Error
 	switch {
 	case forge.Is(err, forge.NotFound):

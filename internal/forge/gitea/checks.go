@@ -26,7 +26,7 @@ func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]f
 			if s == nil {
 				continue
 			}
-			c := forge.CheckRun{Name: s.Context, State: checkState(s.State), URL: s.TargetURL}
+			c := forge.CheckRun{Name: s.Context, State: checkState(s.State)}
 			if c.State == forge.CheckFailed {
 				c.Output = rest.CutOutput(s.Description)
 			}

@@ -1,9 +1,10 @@
 package gitea
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -16,65 +17,41 @@ import (
 
 // Comments implements forge.Tracker.
 func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int, error) {
-	d, n, err := f.on(k, "rest.do_comments")
-	if err != nil {
-		return nil, 0, err
-	}
-	self, err := f.Self(ctx)
+	d, n, err := f.talk(ctx, k, "rest.do_comments")
 	if err != nil {
 		return nil, 0, err
 	}
 	r := forge.RepoOf(k)
-	all, err := (&notes{d: d, self: self, repo: r, n: n}).Changed(ctx, time.Time{})
+	all, err := d.notes(r, n).Changed(ctx, time.Time{})
 	if err == nil && k.Type == "pull_request" {
 		var more []forge.Comment
-		more, err = d.reviews(ctx, self, r, n)
+		more, err = d.reviews(ctx, r, n)
 		all = append(all, more...)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	rest.ByTime(all, func(c forge.Comment) time.Time { return c.Created })
-	left := max(0, len(all)-forge.MaxComments)
-	for i := range all {
-		all[i].Item = k.ID
-	}
-	return all[left:], left, nil
+	all, left := rest.Said(all, k)
+	return all, left, nil
 }
 
-// note is a comment below an item; our own is told by its author, then its
-// marker: others can copy the marker.
-func note(self forge.Person, g *sdk.Comment) forge.Comment {
-	at := g.IssueURL
-	if at == "" {
-		at = g.PRURL
-	}
-	c := forge.Comment{
-		ID: rest.CommentID(forge.Note, g.ID), Kind: forge.Note, Item: lastPart(at), Author: writer(g.Poster, g.OriginalAuthor),
+// note is a comment below an item.
+func (d *call) note(g *sdk.Comment) forge.Comment {
+	return rest.Ours(d.self, forge.Comment{
+		ID: rest.CommentID(forge.Note, g.ID), Kind: forge.Note, Item: rest.LastPart(cmp.Or(g.IssueURL, g.PRURL)), Author: writer(g.Poster, g.OriginalAuthor),
 		Body: g.Body, Created: g.Created.UTC(), Edited: g.Updated.UTC(), URL: g.HTMLURL,
-	}
-	return ours(self, c)
+	})
 }
-
-// ours takes the marker off a comment of ours.
-func ours(self forge.Person, c forge.Comment) forge.Comment {
-	if c.Author.ID == self.ID && self.ID != 0 {
-		c.Body, c.Marker = rest.Unmark(c.Body)
-	}
-	return c
-}
-
-func lastPart(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
 
 // reviews lists the reviews of a pull request and what they say on lines.
-func (d *call) reviews(ctx context.Context, self forge.Person, r forge.Repo, n int) ([]forge.Comment, error) {
+func (d *call) reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Comment, error) {
 	list, err := pages[sdk.PullReview](ctx, d, below(r, "pulls", n, "reviews"), nil)
 	if err != nil {
 		return nil, d.absent(ctx, r, n, err)
 	}
 	var all []forge.Comment
 	for _, g := range list {
-		c, sent := review(self, g)
+		c, sent := d.said(g)
 		if !sent {
 			continue
 		}
@@ -85,26 +62,26 @@ func (d *call) reviews(ctx context.Context, self forge.Person, r forge.Repo, n i
 			continue
 		}
 		var lines []*sdk.PullReviewComment // come whole
-		if _, err := d.get(ctx, below(r, "pulls", n, "reviews", g.ID, "comments"), nil, &lines); err != nil {
+		if _, err := d.Get(ctx, below(r, "pulls", n, "reviews", g.ID, "comments"), nil, &lines); err != nil {
 			return nil, err
 		}
-		all = append(all, remarks(self, lines)...)
+		all = append(all, d.remarks(lines)...)
 	}
 	for i := range all {
-		all[i].Item = lastPart(path(n))
+		all[i].Item = strconv.Itoa(n)
 	}
 	return all, nil
 }
 
-// review is the text of a review; one that was not sent yet, or only asked for, is none. Of
+// said is the text of a review; one that was not sent yet, or only asked for, is none. Of
 // two reviews by one person the older is taken for dismissed by the server.
-func review(self forge.Person, g *sdk.PullReview) (c forge.Comment, sent bool) {
+func (d *call) said(g *sdk.PullReview) (c forge.Comment, sent bool) {
 	verdict, sent := verdicts[g.State]
 	if g.Dismissed {
 		verdict = forge.Dismissed
 	}
 	at := g.Submitted.UTC()
-	return ours(self, forge.Comment{
+	return rest.Ours(d.self, forge.Comment{
 		ID: rest.CommentID(forge.Review, g.ID), Kind: forge.Review, Author: person(g.Reviewer),
 		Body: g.Body, Created: at, Edited: at, URL: g.HTMLURL, Verdict: verdict,
 	}), sent
@@ -116,7 +93,7 @@ var verdicts = map[sdk.ReviewStateType]string{
 
 // remarks are what a review says on lines. An answer stands in the review that it answers, on
 // the same line: the first one there began the conversation.
-func remarks(self forge.Person, lines []*sdk.PullReviewComment) []forge.Comment {
+func (d *call) remarks(lines []*sdk.PullReviewComment) []forge.Comment {
 	lines = rest.Present(lines)
 	slices.SortFunc(lines, func(a, b *sdk.PullReviewComment) int { return int(a.ID - b.ID) })
 	type place struct {
@@ -134,7 +111,7 @@ func remarks(self forge.Person, lines []*sdk.PullReviewComment) []forge.Comment 
 		if c.ReplyTo = first[at]; c.ReplyTo == "" {
 			first[at] = c.ID
 		}
-		all = append(all, ours(self, c))
+		all = append(all, rest.Ours(d.self, c))
 	}
 	return all
 }
@@ -146,8 +123,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 	if err != nil {
 		return nil, err
 	}
-	self, err := f.Self(ctx)
-	if err != nil {
+	if d.self, err = f.Self(ctx); err != nil {
 		return nil, err
 	}
 	q := query()
@@ -166,7 +142,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 		return nil, err
 	}
 	for _, g := range list {
-		add(note(self, g))
+		add(d.note(g))
 	}
 	q.Set("state", "all")
 	q.Set("type", "pulls")
@@ -175,7 +151,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 		return nil, err
 	}
 	for _, p := range changed {
-		said, err := d.reviews(ctx, self, r, int(p.Index))
+		said, err := d.reviews(ctx, r, int(p.Index))
 		if err != nil {
 			return nil, err
 		}
@@ -183,20 +159,14 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 			add(c)
 		}
 	}
-	rest.ByTime(all, func(c forge.Comment) time.Time { return c.Edited })
-	all = slices.CompactFunc(all, func(a, b forge.Comment) bool { return a.ID == b.ID })
-	return all[:min(len(all), forge.MaxComments)], nil
+	return rest.News(all), nil
 }
 
 // Post implements forge.Tracker.
 func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forge.Comment, error) {
-	d, n, err := f.on(k, "rest.do_post")
+	d, n, err := f.talk(ctx, k, "rest.do_post")
 	if err != nil {
 		return forge.Comment{}, err
 	}
-	self, err := f.Self(ctx)
-	if err != nil {
-		return forge.Comment{}, err
-	}
-	return f.posts.Post(ctx, &d.Call, k, &notes{d: d, self: self, repo: forge.RepoOf(k), n: n}, marker, body)
+	return f.posts.Post(ctx, &d.Call, k, d.notes(forge.RepoOf(k), n), marker, body)
 }

@@ -1,12 +1,8 @@
-// Package gitea is the forge of a Gitea or a Forgejo, spoken to with a token. It takes the
-// vendor's library for what the answers hold; the requests are its own, since each has a
-// context and a bound. It decides nothing.
+// Package gitea is the forge of a Gitea or a Forgejo, spoken to with a token. It decides nothing.
 package gitea
 
 import (
 	"context"
-	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -19,27 +15,13 @@ import (
 )
 
 // Options say which server to speak to and as whom.
-type Options struct {
-	URL   string // of the server as people type it into a browser, with its path
-	Token string
-	// Fresh returns Token as it is now, nothing where that cannot be told; it is asked before
-	// each request. nil is for one that does not change. The account stays the same.
-	Fresh func() []byte
-	// HTTP speaks to the server; nil is Go's own. Of a given one only the transport is used.
-	HTTP *http.Client
-	Now  func() time.Time // nil is time.Now
-	Log  *slog.Logger     // nil says nothing
-	// RetryDelay is the wait before the first repetition of what may be repeated, the next
-	// ones are longer; 0 is half a second.
-	RetryDelay time.Duration
-	Timeout    time.Duration // of one request, its answer included; 0 is 30 s
-}
+type Options = rest.Login
 
 // Forge is a Gitea. It is safe for concurrent use.
 type Forge struct {
 	address address
 	wire    *rest.Wire
-	client  *http.Client
+	api     *rest.API
 	token   *rest.Token
 	posts   *rest.Posts
 	self    rest.Self
@@ -51,6 +33,7 @@ type Forge struct {
 var (
 	_ forge.Forge   = (*Forge)(nil)
 	_ forge.Clock   = (*Forge)(nil)
+	_ forge.Changes = (*Forge)(nil)
 	_ forge.Editors = (*Forge)(nil)
 )
 
@@ -68,8 +51,8 @@ func New(o Options) (*Forge, error) {
 	if f.token, err = rest.NewToken("gitea", token, o.Fresh); err != nil {
 		return nil, err
 	}
-	f.wire = rest.New(rest.Options{Name: "Gitea", Home: at.web, HTTP: o.HTTP, Now: o.Now, Log: o.Log, RetryDelay: o.RetryDelay, Timeout: o.Timeout})
-	f.client = f.wire.Line(rest.Bearer{Token: f.token.Now, Next: f.wire.Base}, "token").Client()
+	f.wire = rest.New(rest.Options{Login: o, Name: "Gitea", Home: at.web})
+	f.api = &rest.API{Base: at.api, Client: f.wire.Line(rest.Bearer{Token: f.token.Now, Next: f.wire.Base}, "token").Client()}
 	f.posts = rest.NewPosts(f.wire)
 	return f, nil
 }
@@ -84,7 +67,7 @@ func (f *Forge) ServerTime() time.Time { return f.wire.ServerTime() }
 func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
 	return f.self.Is(ctx, func(ctx context.Context) (forge.Person, error) {
 		var u sdk.User
-		_, err := f.asking("", i18n.E("rest.do_self")).get(ctx, path("user"), nil, &u)
+		_, err := f.asking("", i18n.E("rest.do_self")).Get(ctx, path("user"), nil, &u)
 		return person(&u), err
 	})
 }
@@ -108,14 +91,4 @@ func writer(u *sdk.User, original string) forge.Person {
 		return forge.Person{Login: rest.Ghost}
 	}
 	return person(u)
-}
-
-func people(users []*sdk.User) []forge.Person {
-	var all []forge.Person
-	for _, u := range users {
-		if u != nil {
-			all = append(all, person(u))
-		}
-	}
-	return all
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -32,7 +33,7 @@ func (f *Forge) matching(ctx context.Context, r forge.Repo) (found []forge.Repos
 			return nil, err
 		}
 		var g sdk.Repository
-		_, err = d.get(ctx, below(r), nil, &g)
+		_, err = d.Get(ctx, below(r), nil, &g)
 		add(&g)
 		return found, err
 	}
@@ -42,7 +43,7 @@ func (f *Forge) matching(ctx context.Context, r forge.Repo) (found []forge.Repos
 	}
 	d.Repo = r.String()
 	var who sdk.User // or an organization
-	if _, err := d.get(ctx, path("users", r.Owner), nil, &who); err != nil {
+	if _, err := d.Get(ctx, path("users", r.Owner), nil, &who); err != nil {
 		return nil, err
 	}
 	err = eachPage(ctx, d, path("repos", "search"), query("uid", strconv.FormatInt(who.ID, 10), "exclusive", "true", "sort", "id", "order", "asc"),
@@ -108,11 +109,22 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 	return rest.Bearing(items, t), nil
 }
 
+// Changed implements forge.Changes.
+func (f *Forge) Changed(ctx context.Context, r forge.Repo, since time.Time) (bool, error) {
+	d, err := f.at(r, i18n.E("rest.do_list"))
+	if err != nil {
+		return false, err
+	}
+	var some []*sdk.Issue
+	_, err = d.Get(ctx, below(r, "issues"), query("state", "all", "since", stamp(since), "limit", "1"), &some)
+	return len(some) > 0, err
+}
+
 func item(r forge.Repo, g *sdk.Issue) forge.Item {
 	i := forge.Item{
 		Key:   task.Key{Source: "gitea", Owner: r.Owner, Repo: r.Name, Type: task.TypeIssue, ID: strconv.FormatInt(g.Index, 10)},
-		Title: g.Title, Body: g.Body, Author: writer(g.Poster, g.OriginalAuthor), Assignees: people(g.Assignees),
-		Open: g.State == sdk.StateOpen, Locked: g.IsLocked, URL: g.HTMLURL,
+		Title: g.Title, Body: g.Body, Author: writer(g.Poster, g.OriginalAuthor), Assignees: rest.Each(g.Assignees, person),
+		Open: g.State == sdk.StateOpen, URL: g.HTMLURL,
 		Created: g.Created.UTC(), Updated: g.Updated.UTC(), Labels: names(g.Labels),
 	}
 	if g.PullRequest != nil {
@@ -122,13 +134,7 @@ func item(r forge.Repo, g *sdk.Issue) forge.Item {
 }
 
 func names(all []*sdk.Label) []string {
-	var s []string
-	for _, l := range all {
-		if l != nil {
-			s = append(s, l.Name)
-		}
-	}
-	return s
+	return rest.Each(all, func(l *sdk.Label) string { return l.Name })
 }
 
 // Item implements forge.Tracker.
@@ -139,16 +145,16 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 	}
 	r := forge.RepoOf(k)
 	var g sdk.Issue
-	if _, err := d.get(ctx, below(r, "issues", n), nil, &g); err != nil {
+	if _, err := d.Get(ctx, below(r, "issues", n), nil, &g); err != nil {
 		return forge.Item{}, err
 	}
 	if g.PullRequest != nil {
 		var p sdk.PullRequest
-		_, err := d.get(ctx, below(r, "pulls", n), nil, &p)
+		_, err := d.Get(ctx, below(r, "pulls", n), nil, &p)
 		return pullItem(r, &p), err
 	}
 	var at sdk.Repository
-	if _, err := d.get(ctx, below(r), nil, &at); err != nil {
+	if _, err := d.Get(ctx, below(r), nil, &at); err != nil {
 		return forge.Item{}, err
 	}
 	i := item(r, &g)
@@ -171,11 +177,11 @@ func plainTitle(s string) string { return draftTitle().ReplaceAllString(s, "") }
 func pullItem(r forge.Repo, p *sdk.PullRequest) forge.Item {
 	i := forge.Item{
 		Key:   task.Key{Source: "gitea", Owner: r.Owner, Repo: r.Name, Type: task.TypePull, ID: strconv.FormatInt(p.Index, 10)},
-		Title: plainTitle(p.Title), Body: p.Body, Author: person(p.Poster), Assignees: people(p.Assignees),
-		Open: p.State == sdk.StateOpen, Locked: p.IsLocked, URL: p.HTMLURL, Labels: names(p.Labels),
+		Title: plainTitle(p.Title), Body: p.Body, Author: person(p.Poster), Assignees: rest.Each(p.Assignees, person),
+		Open: p.State == sdk.StateOpen, URL: p.HTMLURL, Labels: names(p.Labels),
 		Pull: &forge.Pull{
 			Draft: p.Draft, Merged: p.HasMerged, Marker: rest.MarkerIn(p.Body), Ref: fmt.Sprintf("refs/pull/%d/head", p.Index),
-			Head: branch(p.Head), Base: branch(p.Base), Editable: p.AllowMaintainerEdit, Reviewers: people(p.RequestedReviewers),
+			Head: branch(p.Head), Base: branch(p.Base), Reviewers: rest.Each(p.RequestedReviewers, person),
 		},
 	}
 	if p.Created != nil && p.Updated != nil {

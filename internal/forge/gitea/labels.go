@@ -90,7 +90,7 @@ func (f *Forge) ensure(ctx context.Context, d *call, r forge.Repo, wanted []forg
 			continue
 		}
 		var l sdk.Label
-		if _, err := d.send(ctx, http.MethodPost, below(r, "labels"), sdk.CreateLabelOption{Name: w.Name, Color: "#" + w.Color, Description: w.Description}, &l); err != nil {
+		if _, err := d.Send(ctx, http.MethodPost, below(r, "labels"), sdk.CreateLabelOption{Name: w.Name, Color: "#" + w.Color, Description: w.Description}, &l); err != nil {
 			return nil, err
 		}
 		all = append(all, label{Label: &l})
@@ -114,12 +114,10 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 	if err != nil {
 		return err
 	}
-	have := names(on)
+	lacks, leave := rest.LabelChanges(names(on), add, remove)
 	var missing []forge.Label
-	for _, l := range add {
-		if !rest.Contains(have, l) {
-			missing = append(missing, forge.Label{Name: l, Color: plainColor})
-		}
+	for _, l := range lacks {
+		missing = append(missing, forge.Label{Name: l, Color: plainColor})
 	}
 	if missing != nil {
 		all, err := f.ensure(ctx, d, r, missing)
@@ -132,15 +130,15 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 				ids = append(ids, l.ID)
 			}
 		}
-		if _, err := d.send(ctx, http.MethodPost, below(r, "issues", n, "labels"), sdk.IssueLabelsOption{Labels: ids}, nil); err != nil {
+		if _, err := d.Send(ctx, http.MethodPost, below(r, "issues", n, "labels"), sdk.IssueLabelsOption{Labels: ids}, nil); err != nil {
 			return err
 		}
 	}
 	for _, l := range on {
-		if l == nil || !rest.Contains(remove, l.Name) || rest.Contains(add, l.Name) {
+		if l == nil || !rest.Contains(leave, l.Name) {
 			continue
 		}
-		if _, err := d.send(ctx, http.MethodDelete, below(r, "issues", n, "labels", l.ID), nil, nil); err != nil && !forge.Is(err, forge.NotFound) {
+		if _, err := d.Send(ctx, http.MethodDelete, below(r, "issues", n, "labels", l.ID), nil, nil); err != nil && !forge.Is(err, forge.NotFound) {
 			return err // 404: somebody else took it away
 		}
 	}
@@ -149,7 +147,7 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 
 func (f *Forge) labelsOn(ctx context.Context, d *call, r forge.Repo, n int) ([]*sdk.Label, error) {
 	var on []*sdk.Label // comes whole
-	if _, err := d.get(ctx, below(r, "issues", n, "labels"), nil, &on); err != nil {
+	if _, err := d.Get(ctx, below(r, "issues", n, "labels"), nil, &on); err != nil {
 		return nil, d.absent(ctx, r, n, err)
 	}
 	return on, nil

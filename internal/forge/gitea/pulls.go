@@ -58,7 +58,7 @@ func (x *proposals) Open(ctx context.Context, p forge.Proposal) (forge.Item, err
 		title = draftPrefix + title
 	}
 	var out sdk.PullRequest
-	_, err := x.d.send(ctx, http.MethodPost, below(x.r, "pulls"), map[string]string{"title": title, "head": p.Head, "base": p.Base, "body": p.Body}, &out)
+	_, err := x.d.Send(ctx, http.MethodPost, below(x.r, "pulls"), map[string]string{"title": title, "head": p.Head, "base": p.Base, "body": p.Body}, &out)
 	var e *forge.Error
 	if forge.Is(err, forge.NotFound) && errors.As(err, &e) {
 		e.Kind = forge.Invalid
@@ -74,14 +74,14 @@ func (x *proposals) Edit(ctx context.Context, i forge.Item, title, body string) 
 		title = draftPrefix + title
 	}
 	var out sdk.PullRequest
-	_, err := x.d.send(ctx, http.MethodPatch, x.at(i), map[string]string{"title": title, "body": body}, &out)
+	_, err := x.d.Send(ctx, http.MethodPatch, x.at(i), map[string]string{"title": title, "body": body}, &out)
 	return pullItem(x.r, &out), err
 }
 
 // Whole reads one: a list does not tell everything.
 func (x *proposals) Whole(ctx context.Context, i forge.Item) (forge.Item, error) {
 	var out sdk.PullRequest
-	_, err := x.d.get(ctx, x.at(i), nil, &out)
+	_, err := x.d.Get(ctx, x.at(i), nil, &out)
 	return pullItem(x.r, &out), err
 }
 
@@ -92,7 +92,7 @@ func (f *Forge) pull(ctx context.Context, k task.Key, what string) (d *call, at 
 		return nil, "", nil, err
 	}
 	p, at = &sdk.PullRequest{}, below(forge.RepoOf(k), "pulls", n)
-	_, err = d.get(ctx, at, nil, p)
+	_, err = d.Get(ctx, at, nil, p)
 	return d, at, p, err
 }
 
@@ -106,7 +106,7 @@ func (f *Forge) Ready(ctx context.Context, k task.Key) error {
 	if title := plainTitle(p.Title); title != p.Title {
 		draft := *p
 		p = &sdk.PullRequest{}
-		if _, err := d.send(ctx, http.MethodPatch, at, map[string]string{"title": title}, p); err != nil {
+		if _, err := d.Send(ctx, http.MethodPatch, at, map[string]string{"title": title}, p); err != nil {
 			return err
 		}
 		p.Title = draft.Title
@@ -123,7 +123,7 @@ func (f *Forge) Withdraw(ctx context.Context, k task.Key) error {
 	if err != nil || p.State != sdk.StateOpen {
 		return err
 	}
-	_, err = d.send(ctx, http.MethodPatch, at, map[string]string{"state": string(sdk.StateClosed)}, nil)
+	_, err = d.Send(ctx, http.MethodPatch, at, map[string]string{"state": string(sdk.StateClosed)}, nil)
 	return err
 }
 
@@ -138,16 +138,13 @@ func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person
 	if err != nil {
 		return err
 	}
-	var asked []string
-	for _, u := range people(p.RequestedReviewers) {
-		asked = append(asked, u.Login)
-	}
+	asked := rest.Each(p.RequestedReviewers, func(u *sdk.User) string { return person(u).Login })
 	for _, w := range of {
 		if w.Login == "" || w.ID == person(p.Poster).ID || rest.Contains(asked, w.Login) {
 			continue
 		}
 		asked = append(asked, w.Login)
-		_, err := d.send(ctx, http.MethodPost, at+"/requested_reviewers", sdk.PullReviewRequestOptions{Reviewers: []string{w.Login}}, nil)
+		_, err := d.Send(ctx, http.MethodPost, at+"/requested_reviewers", sdk.PullReviewRequestOptions{Reviewers: []string{w.Login}}, nil)
 		if err != nil && !forge.Is(err, forge.Invalid) && !forge.Is(err, forge.NotFound) {
 			return err
 		}

@@ -33,7 +33,7 @@ func (f *Forge) reactionsAt(k task.Key, comment, what string) (d *call, at strin
 func (f *Forge) React(ctx context.Context, k task.Key, comment, sign string) error {
 	d, at, err := f.reactionsAt(k, comment, "rest.do_react")
 	if err == nil {
-		_, err = d.send(ctx, http.MethodPost, at, map[string]string{"content": sign}, nil)
+		_, err = d.Send(ctx, http.MethodPost, at, map[string]string{"content": sign}, nil)
 	}
 	return err
 }
@@ -48,7 +48,7 @@ func (f *Forge) Reactions(ctx context.Context, k task.Key, comment string) ([]fo
 	if comment == "" {
 		list, err = pages[sdk.Reaction](ctx, d, at, nil)
 	} else {
-		_, err = d.get(ctx, at, nil, &list)
+		_, err = d.Get(ctx, at, nil, &list)
 	}
 	var all []forge.Reaction
 	for _, g := range list {

@@ -1,11 +1,8 @@
 package gitea
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -20,12 +17,14 @@ import (
 // call is one thing that is asked of one repository.
 type call struct {
 	rest.Call
-	f *Forge
+	self forge.Person // of a call that talk began
 }
 
 // asking begins a call; repo is "" for the server itself.
 func (f *Forge) asking(repo string, what *i18n.Error) *call {
-	return &call{Call: rest.Call{Server: rest.Server{Name: "Gitea", Setting: "gitea"}, Repo: repo, What: what}, f: f}
+	d := &call{Call: rest.Call{Server: rest.Server{Name: "Gitea", Setting: "gitea"}, Repo: repo, What: what, API: f.api}}
+	d.Refused = d.refused
+	return d
 }
 
 // at begins a call to a repository.
@@ -46,6 +45,14 @@ func (f *Forge) on(k task.Key, what string) (d *call, number int, err error) {
 	return d, number, err
 }
 
+// talk begins a call about what is said on an item.
+func (f *Forge) talk(ctx context.Context, k task.Key, what string) (d *call, number int, err error) {
+	if d, number, err = f.on(k, what); err == nil {
+		d.self, err = f.Self(ctx)
+	}
+	return d, number, err
+}
+
 // What all members make requests of, by short names.
 var path, query, stamp = rest.Path, rest.Query, rest.Stamp
 
@@ -53,99 +60,38 @@ func below(r forge.Repo, parts ...any) string {
 	return path(append([]any{"repos", r.Owner, r.Name}, parts...)...)
 }
 
-// get reads; the answer is decoded into v.
-func (d *call) get(ctx context.Context, path string, q url.Values, v any) (http.Header, error) {
-	if len(q) > 0 {
-		path += "?" + q.Encode()
-	}
-	return d.send(ctx, http.MethodGet, path, nil, v)
-}
-
-// send writes once; body and v may be nil.
-func (d *call) send(ctx context.Context, method, path string, body, v any) (http.Header, error) {
-	var text []byte
-	if body != nil {
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return nil, d.Explain(ctx, err)
+// Send sends what writes to a repository that has another name by now there: the server has
+// written nothing yet, and does not say that it is to be sent again as it was.
+func (d *call) Send(ctx context.Context, method, at string, body, v any) (*rest.Answer, error) {
+	a, err := d.Call.Send(ctx, method, at, body, v)
+	if a != nil && err != nil {
+		if to, lerr := a.Location(); lerr == nil {
+			return d.Call.Send(ctx, method, to.String(), body, v)
 		}
 	}
-	a, err := d.attempt(ctx, method, d.f.address.api.String()+path, text)
-	if err == nil && a.renamed != "" && method != http.MethodGet {
-		// The server has written nothing yet, and does not say that it is to be sent again
-		// as it was.
-		a, err = d.attempt(ctx, method, a.renamed, text)
-	}
-	switch {
-	case err != nil:
-		return nil, d.Explain(ctx, err)
-	case a.status >= 300 && a.status < 400:
-		return nil, d.Elsewhere(fmt.Errorf("answer %d", a.status))
-	case a.status >= 400:
-		return nil, d.answered(a.status, a.body)
-	case v == nil:
-		return a.header, nil
-	}
-	if err := json.Unmarshal(a.body, v); err != nil {
-		return nil, d.Explain(ctx, err)
-	}
-	return a.header, nil
-}
-
-type answer struct {
-	status  int
-	header  http.Header
-	body    []byte
-	renamed string // where the repository is by now, at this host; "" where it is where it was
-}
-
-func (d *call) attempt(ctx context.Context, method, url string, text []byte) (*answer, error) {
-	var body io.Reader
-	if text != nil {
-		body = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, url, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "toritsugi")
-	if text != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := d.f.client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }() // it was read
-	a := &answer{status: resp.StatusCode, header: resp.Header}
-	if to, err := resp.Location(); err == nil && resp.StatusCode >= 300 && resp.StatusCode < 400 && to.Host == d.f.address.api.Host && to.Scheme == d.f.address.api.Scheme {
-		a.renamed = to.String()
-	}
-	a.body, err = io.ReadAll(io.LimitReader(resp.Body, rest.MaxBytes))
 	return a, err
 }
 
-// answered explains an answer that is an error.
-func (d *call) answered(status int, body []byte) error {
+// refused explains an answer that is an error.
+func (d *call) refused(a *rest.Answer) error {
+	status := a.StatusCode
 	var e struct {
 		Message string
 		Errors  []string
 	}
-	if json.Unmarshal(body, &e) != nil || e.Message == "" {
+	if json.Unmarshal(a.Text, &e) != nil || e.Message == "" {
 		e.Message = http.StatusText(status) // a page for people, of what stands before the server
 	}
 	permission := i18n.E("gitea.advice_forbidden")
 	if strings.Contains(e.Message, "scope") {
 		permission = i18n.E("gitea.advice_scope")
 	}
-	kept := status
 	if status == http.StatusLocked { // the repository is archived
 		status = http.StatusForbidden
 	}
-	err := d.Answered(status, strings.Join(append([]string{e.Message}, e.Errors...), "; "), i18n.E("gitea.advice_unauthorized"), permission, nil)
-	err.Status = kept
-	return err
+	said := d.Answered(status, strings.Join(append([]string{e.Message}, e.Errors...), "; "), i18n.E("gitea.advice_unauthorized"), permission, nil)
+	said.Status = a.StatusCode
+	return said
 }
 
 // perPage is what the server gives at most unless it is set otherwise.
@@ -167,13 +113,13 @@ func eachPage[T any](ctx context.Context, d *call, path string, q url.Values, us
 	seen, length := 0, 0
 	for n := 1; n <= rest.MostPages; n++ {
 		var v T
-		h, err := d.get(ctx, path, paged(q, n), &v)
+		a, err := d.Get(ctx, path, paged(q, n), &v)
 		if err != nil {
 			return err
 		}
 		got := use(&v)
 		seen += got
-		total, err := strconv.Atoi(h.Get("X-Total-Count"))
+		total, err := strconv.Atoi(a.Header.Get("X-Total-Count"))
 		if err == nil && total < length {
 			return d.Failed(forge.Conflict, 0, i18n.E("gitea.said_shorter"), i18n.E("rest.advice_conflict"), nil)
 		}
@@ -205,7 +151,7 @@ func (d *call) absent(ctx context.Context, r forge.Repo, n int, err error) error
 	if !forge.Is(err, forge.Unavailable) || ctx.Err() != nil {
 		return err
 	}
-	if _, missing := d.get(ctx, below(r, "issues", n), nil, nil); forge.Is(missing, forge.NotFound) {
+	if _, missing := d.Get(ctx, below(r, "issues", n), nil, nil); forge.Is(missing, forge.NotFound) {
 		return missing
 	}
 	return err

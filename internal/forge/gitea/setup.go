@@ -20,7 +20,7 @@ func (f *Forge) Rights(ctx context.Context, r forge.Repo) (p forge.Permission, m
 		return forge.None, nil, err
 	}
 	var repo sdk.Repository
-	if _, err := d.get(ctx, below(r), nil, &repo); err != nil {
+	if _, err := d.Get(ctx, below(r), nil, &repo); err != nil {
 		return forge.None, nil, err
 	}
 	switch may := repo.Permissions; {
@@ -106,11 +106,11 @@ func (f *Forge) SetHook(ctx context.Context, r forge.Repo, url, secret string) e
 	}
 	slices.Sort(o.Events)
 	o.Events = slices.Compact(o.Events)
-	if _, err := d.send(ctx, http.MethodPost, below(r, "hooks"), o, nil); err != nil {
+	if _, err := d.Send(ctx, http.MethodPost, below(r, "hooks"), o, nil); err != nil {
 		return err
 	}
 	for _, h := range old {
-		if _, err := d.send(ctx, http.MethodDelete, below(r, "hooks", h.ID), nil, nil); err != nil && !forge.Is(err, forge.NotFound) {
+		if _, err := d.Send(ctx, http.MethodDelete, below(r, "hooks", h.ID), nil, nil); err != nil && !forge.Is(err, forge.NotFound) {
 			return err
 		}
 	}

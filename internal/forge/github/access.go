@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ import (
 type access interface {
 	// client is what speaks to a repository, or to an owner's where name is "", or
 	// to the server where owner is "" too.
-	client(ctx context.Context, owner, name string) (*github.Client, error)
+	client(ctx context.Context, owner, name string) (*rest.API, error)
 	self(ctx context.Context) (*github.User, error)
 	// all lists the repositories of an owner that can be seen.
 	all(ctx context.Context, owner string) ([]*github.Repository, error)
@@ -31,33 +30,27 @@ type access interface {
 	password(ctx context.Context, r forge.Repo) (string, error)
 }
 
-// clientOf speaks over a line. The client's own idea of limits is switched off:
-// it counts by the machine's clock and shares one limit among all credentials.
-func clientOf(a address, l *rest.Line) (*github.Client, error) {
-	api := a.api.String()
-	return github.NewClient(
-		github.WithHTTPClient(l.Client()), github.WithURLs(&api, &api), github.WithUserAgent("toritsugi"), github.WithDisableRateLimitCheck(),
-	)
+// apiOf speaks over a line.
+func apiOf(a address, l *rest.Line) *rest.API {
+	return &rest.API{Base: a.api, Client: l.Client(), Header: map[string]string{"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}}
 }
 
 // tokenAccess is a person's token.
 type tokenAccess struct {
 	token   *rest.Token
-	c       *github.Client
+	c       *rest.API
 	graphql string // address
 }
 
-func newTokenAccess(at address, w *rest.Wire, token string, fresh func() []byte) (a *tokenAccess, err error) {
+func newTokenAccess(at address, w *rest.Wire, token string, fresh func() []byte) (*tokenAccess, error) {
 	t, err := rest.NewToken("github", token, fresh)
 	if err != nil {
 		return nil, err
 	}
-	a = &tokenAccess{token: t, graphql: at.graphql}
-	a.c, err = clientOf(at, w.Line(rest.Bearer{Token: t.Now, Next: w.Base}, "token"))
-	return a, err
+	return &tokenAccess{token: t, graphql: at.graphql, c: apiOf(at, w.Line(rest.Bearer{Token: t.Now, Next: w.Base}, "token"))}, nil
 }
 
-func (a *tokenAccess) client(context.Context, string, string) (*github.Client, error) {
+func (a *tokenAccess) client(context.Context, string, string) (*rest.API, error) {
 	return a.c, nil
 }
 
@@ -70,7 +63,7 @@ func (a *tokenAccess) password(context.Context, forge.Repo) (string, error) {
 func (a *tokenAccess) self(ctx context.Context) (*github.User, error) {
 	var u github.User
 	d := asking(a.c, "", i18n.E("rest.do_self"))
-	_, err := d.get(ctx, path("user"), nil, &u)
+	_, err := d.Get(ctx, path("user"), nil, &u)
 	if !forge.Is(err, forge.Forbidden) {
 		return &u, err
 	}
@@ -91,17 +84,17 @@ func (a *tokenAccess) self(ctx context.Context) (*github.User, error) {
 func (a *tokenAccess) all(ctx context.Context, owner string) ([]*github.Repository, error) {
 	d := asking(a.c, owner+"/*", i18n.E("rest.do_repositories"))
 	var who github.User
-	if _, err := d.get(ctx, path("users", owner), nil, &who); err != nil {
+	if _, err := d.Get(ctx, path("users", owner), nil, &who); err != nil {
 		return nil, err
 	}
 	if who.GetType() == "Organization" {
-		return pages[github.Repository](ctx, d, path("orgs", owner, "repos"), query("type", "all", "sort", "created", "direction", "asc"))
+		return rest.Pages[github.Repository](ctx, d, path("orgs", owner, "repos"), query("type", "all", "sort", "created", "direction", "asc"))
 	}
-	all, err := pages[github.Repository](ctx, d, path("user", "repos"), query("affiliation", "owner,collaborator", "sort", "created", "direction", "asc"))
+	all, err := rest.Pages[github.Repository](ctx, d, path("user", "repos"), query("affiliation", "owner,collaborator", "sort", "created", "direction", "asc"))
 	if err != nil {
 		return nil, err
 	}
-	public, err := pages[github.Repository](ctx, d, path("users", owner, "repos"), query("sort", "created", "direction", "asc"))
+	public, err := rest.Pages[github.Repository](ctx, d, path("users", owner, "repos"), query("sort", "created", "direction", "asc"))
 	return append(all, public...), err
 }
 
@@ -113,9 +106,9 @@ type appAccess struct {
 
 	mu        sync.Mutex
 	app       App
-	jwt       *github.Client // as the App itself
+	jwt       *rest.API // as the App itself
 	byOwner   map[string]int64
-	clients   map[int64]*github.Client
+	clients   map[int64]*rest.API
 	passwords map[string]password
 }
 
@@ -135,11 +128,7 @@ func (a *appAccess) take(key []byte) error {
 	if err != nil {
 		return err
 	}
-	jwt, err := clientOf(a.at, appLine(a.wire, own, "app"))
-	if err != nil {
-		return err
-	}
-	a.app.Key, a.jwt, a.clients, a.passwords = clean(key), jwt, map[int64]*github.Client{}, map[string]password{}
+	a.app.Key, a.jwt, a.clients, a.passwords = clean(key), apiOf(a.at, appLine(a.wire, own, "app")), map[int64]*rest.API{}, map[string]password{}
 	return nil
 }
 
@@ -161,7 +150,7 @@ func (a *appAccess) signer(key []byte) (*ghinstallation.AppsTransport, error) {
 
 // own is what speaks as the App itself, with its key as it is now. A key that
 // cannot be read yet is none.
-func (a *appAccess) own() *github.Client {
+func (a *appAccess) own() *rest.API {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.fresh != nil {
@@ -174,37 +163,29 @@ func (a *appAccess) own() *github.Client {
 	return a.jwt
 }
 
-// appLine is a line of the App, whose transport leaves the answer that refuses a token to us.
+// appLine is a line of the App.
 func appLine(w *rest.Wire, next http.RoundTripper, identity string) *rest.Line {
-	r := &refusing{next: next}
-	r.line = w.Line(r, identity)
-	return r.line
+	return w.Line(refusing{next}, identity)
 }
 
-type refusing struct {
-	next http.RoundTripper
-	line *rest.Line
-}
+// refusing has the answer that refuses a token for the one to what was asked with it.
+type refusing struct{ next http.RoundTripper }
+
+// noToken is the header that tells such an answer.
+const noToken = "X-Tori-No-Token"
 
 // RoundTrip implements http.RoundTripper.
-func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := r.next.RoundTrip(req)
 	var e *ghinstallation.HTTPError
-	if !errors.As(err, &e) || e.Response == nil {
-		return resp, err
+	if errors.As(err, &e) && e.Response != nil {
+		e.Response.Header.Set(noToken, "1")
+		return e.Response, nil
 	}
-	body, rerr := io.ReadAll(io.LimitReader(e.Response.Body, 64<<10))
-	_ = e.Response.Body.Close() // an error's
-	if rerr != nil {
-		return nil, err
-	}
-	if err := r.line.Observe("core", e.Response, body); err != nil {
-		return nil, err
-	}
-	return nil, &tokenRefused{status: e.Response.StatusCode, message: messageOf(body)}
+	return resp, err
 }
 
-func (a *appAccess) client(ctx context.Context, owner, name string) (*github.Client, error) {
+func (a *appAccess) client(ctx context.Context, owner, name string) (*rest.API, error) {
 	a.own()
 	id, err := a.installation(ctx, owner, name)
 	if err != nil {
@@ -221,10 +202,7 @@ func (a *appAccess) client(ctx context.Context, owner, name string) (*github.Cli
 	if err != nil {
 		return nil, err
 	}
-	c, err := clientOf(a.at, appLine(a.wire, ghinstallation.NewFromAppsTransport(own, id), "app/"+strconv.FormatInt(id, 10)))
-	if err != nil {
-		return nil, err
-	}
+	c := apiOf(a.at, appLine(a.wire, ghinstallation.NewFromAppsTransport(own, id), "app/"+strconv.FormatInt(id, 10)))
 	a.clients[id] = c
 	return c, nil
 }
@@ -247,11 +225,11 @@ func (a *appAccess) installation(ctx context.Context, owner, name string) (int64
 	if name != "" {
 		var in github.Installation
 		d := asking(a.own(), owner+"/"+name, i18n.E("github.do_installation"))
-		_, err = d.get(ctx, path("repos", owner, name, "installation"), nil, &in)
+		_, err = d.Get(ctx, path("repos", owner, name, "installation"), nil, &in)
 		all = append(all, &in)
 	} else {
 		d := asking(a.own(), owner, i18n.E("github.do_installation"))
-		all, err = pages[github.Installation](ctx, d, path("app", "installations"), nil)
+		all, err = rest.Pages[github.Installation](ctx, d, path("app", "installations"), nil)
 	}
 	if err != nil && !forge.Is(err, forge.NotFound) {
 		return 0, err
@@ -298,7 +276,7 @@ func (a *appAccess) forget(owner string) {
 func (a *appAccess) self(ctx context.Context) (*github.User, error) {
 	what := i18n.E("rest.do_self")
 	var app github.App
-	if _, err := asking(a.own(), "", what).get(ctx, path("app"), nil, &app); err != nil {
+	if _, err := asking(a.own(), "", what).Get(ctx, path("app"), nil, &app); err != nil {
 		return nil, err
 	}
 	c, err := a.client(ctx, "", "")
@@ -306,7 +284,7 @@ func (a *appAccess) self(ctx context.Context) (*github.User, error) {
 		return nil, err
 	}
 	var u github.User
-	_, err = asking(c, "", what).get(ctx, path("users", app.GetSlug()+"[bot]"), nil, &u)
+	_, err = asking(c, "", what).Get(ctx, path("users", app.GetSlug()+"[bot]"), nil, &u)
 	return &u, err
 }
 
@@ -318,8 +296,9 @@ func (a *appAccess) all(ctx context.Context, owner string) ([]*github.Repository
 	d := asking(c, owner+"/*", i18n.E("rest.do_repositories"))
 	d.lost = func() { a.forget(owner) }
 	var all []*github.Repository
-	err = eachPage(ctx, d, path("installation", "repositories"), nil, func(page *github.ListRepositories) {
+	err = rest.EachPage(ctx, d, path("installation", "repositories"), nil, func(page *github.ListRepositories) bool {
 		all = append(all, page.Repositories...)
+		return true
 	})
 	return all, err
 }
@@ -348,7 +327,7 @@ func (a *appAccess) password(ctx context.Context, r forge.Repo) (string, error) 
 	var t github.InstallationToken
 	d := asking(own, r.String(), i18n.E("rest.do_remote"))
 	d.lost = func() { a.forget(r.Owner) }
-	if _, err := d.send(ctx, http.MethodPost, path("app", "installations", id, "access_tokens"), github.InstallationTokenOptions{
+	if _, err := d.Send(ctx, http.MethodPost, path("app", "installations", id, "access_tokens"), github.InstallationTokenOptions{
 		Repositories: []string{r.Name}, Permissions: &github.InstallationPermissions{Contents: &write},
 	}, &t); err != nil {
 		return "", err

@@ -2,12 +2,14 @@ package github
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -22,54 +24,29 @@ func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.A
 	if err != nil {
 		return forge.Asked{}, err
 	}
-	var asked *forge.Asked
-	var taken *forge.TriggerRemoved // the last time that it was
-	// Each trigger is decided by the last event about it.
-	label, assignee := t.Label != "", t.Assignee.Login != "" || t.Assignee.ID != 0
+	var label, assigned *rest.Act // each trigger is decided by the last event about it
 	read := 0
-	_, err = backward(ctx, d, below(forge.RepoOf(k), "issues", n, "events"), nil, func(page []*github.IssueEvent) bool {
+	_, err = rest.Backward(ctx, d, below(forge.RepoOf(k), "issues", n, "events"), nil, func(page []*github.IssueEvent) bool {
 		read += len(page)
-		return reversed(page, func(e *github.IssueEvent) bool {
+		for _, e := range slices.Backward(page) {
+			a := &rest.Act{By: actor(e), At: e.GetCreatedAt().UTC(), Event: strconv.FormatInt(e.GetID(), 10), On: !strings.HasPrefix(e.GetEvent(), "un")}
 			switch e.GetEvent() {
 			case "labeled", "unlabeled":
-				if !label || !strings.EqualFold(e.GetLabel().GetName(), t.Label) {
-					return true
+				if label == nil && t.Label != "" && strings.EqualFold(e.GetLabel().GetName(), t.Label) {
+					label = a
 				}
-				label = false
 			case "assigned", "unassigned":
-				if !assignee || !isPerson(e.GetAssignee(), t.Assignee) {
-					return true
+				if assigned == nil && rest.Meant(person(e.GetAssignee()), t.Assignee) {
+					assigned = a
 				}
-				assignee = false
-			default:
-				return true
 			}
-			if !strings.HasPrefix(e.GetEvent(), "un") {
-				asked = &forge.Asked{By: actor(e), At: e.GetCreatedAt().UTC(), Event: strconv.FormatInt(e.GetID(), 10)}
-				return false
-			}
-			if taken == nil {
-				taken = &forge.TriggerRemoved{By: actor(e), At: e.GetCreatedAt().UTC()}
-			}
-			return label || assignee
-		}) && read < mostEvents
+		}
+		return read < mostEvents && (label == nil && t.Label != "" || assigned == nil && t.Assignee != (forge.Person{}))
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return forge.Asked{}, err
-	case asked == nil && taken != nil:
-		return forge.Asked{}, taken
-	case asked == nil:
-		return forge.Asked{}, forge.ErrNotAsked
 	}
-	return *asked, nil
-}
-
-func isPerson(u *github.User, p forge.Person) bool {
-	if p.ID != 0 {
-		return u.GetID() == p.ID
-	}
-	return strings.EqualFold(u.GetLogin(), p.Login)
+	return rest.Asked(label, assigned)
 }
 
 // actor is who did it; of an assignment that is who assigned, which older
@@ -88,7 +65,7 @@ func (f *Forge) Person(ctx context.Context, r forge.Repo, login string) (forge.P
 		return forge.Person{}, err
 	}
 	var u github.User
-	if _, err := d.get(ctx, path("users", login), nil, &u); err != nil {
+	if _, err := d.Get(ctx, path("users", login), nil, &u); err != nil {
 		return forge.Person{}, err
 	}
 	return person(&u), nil
@@ -104,7 +81,7 @@ func (f *Forge) Permission(ctx context.Context, r forge.Repo, p forge.Person) (f
 		return forge.None, err
 	}
 	var level github.RepositoryPermissionLevel
-	_, err = d.get(ctx, below(r, "collaborators", p.Login, "permission"), nil, &level)
+	_, err = d.Get(ctx, below(r, "collaborators", p.Login, "permission"), nil, &level)
 	if forge.Is(err, forge.NotFound) {
 		return forge.None, nil
 	}

@@ -30,14 +30,15 @@ func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]f
 	if unread != nil && !forge.Is(unread, forge.Forbidden) {
 		return nil, unread
 	}
-	err = eachPage(ctx, d, below(r, "commits", commit, "status"), nil, func(p *github.CombinedStatus) {
+	err = rest.EachPage(ctx, d, below(r, "commits", commit, "status"), nil, func(p *github.CombinedStatus) bool {
 		for _, s := range p.Statuses {
-			c := forge.CheckRun{Name: s.GetContext(), State: statusState(s.GetState()), URL: s.GetTargetURL()}
+			c := forge.CheckRun{Name: s.GetContext(), State: statusState(s.GetState())}
 			if c.State == forge.CheckFailed {
 				c.Output = rest.CutOutput(s.GetDescription())
 			}
 			all = append(all, c)
 		}
+		return true
 	})
 	if err == nil {
 		err = unread
@@ -48,19 +49,20 @@ func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]f
 // checkRuns lists the check runs of a commit.
 func (d *call) checkRuns(ctx context.Context, r forge.Repo, commit string) (all []forge.CheckRun, err error) {
 	var runs []*github.CheckRun
-	if err := eachPage(ctx, d, below(r, "commits", commit, "check-runs"), query("filter", "latest"), func(p *github.ListCheckRunsResults) {
+	if err := rest.EachPage(ctx, d, below(r, "commits", commit, "check-runs"), query("filter", "latest"), func(p *github.ListCheckRunsResults) bool {
 		runs = append(runs, p.CheckRuns...)
+		return true
 	}); err != nil {
 		return nil, err
 	}
 	annotated := 0
 	for _, g := range runs {
-		c := forge.CheckRun{Name: g.GetName(), State: checkState(g), URL: g.GetHTMLURL()}
+		c := forge.CheckRun{Name: g.GetName(), State: checkState(g)}
 		if c.State == forge.CheckFailed {
 			var notes []*github.CheckRunAnnotation
 			if g.GetOutput().GetAnnotationsCount() > 0 && annotated < mostAnnotated {
 				annotated++
-				if _, err := d.get(ctx, below(r, "check-runs", g.GetID(), "annotations"), rest.Page(nil, 1), &notes); err != nil {
+				if _, err := d.Get(ctx, below(r, "check-runs", g.GetID(), "annotations"), rest.Page(nil, 1), &notes); err != nil {
 					return nil, err
 				}
 			}

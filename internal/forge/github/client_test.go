@@ -406,7 +406,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			t.Errorf("%d: %v, want %s and %q", c.fault.Status, err, c.kind, c.text)
 			continue
 		}
-		if ja := e.Explain(i18n.Japanese); ja == err.Error() || strings.Contains(ja, "%!") || strings.Contains(err.Error()+ja, w.token) {
+		if ja := i18n.Japanese.Error(err); ja == err.Error() || strings.Contains(ja, "%!") || strings.Contains(err.Error()+ja, w.token) {
 			t.Errorf("%s", ja)
 		}
 		if c.kind == forge.RateLimited && e.Wait < time.Minute {
@@ -424,7 +424,7 @@ func TestTheTokenStaysAtItsHost(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+r.URL.Path, status)
 		}))
-		f, err := New(Options{URL: server.URL, Token: "secret", WriteSpacing: -1, RetryDelay: time.Millisecond})
+		f, err := New(Options{Login: rest.Login{URL: server.URL, Token: "secret", RetryDelay: time.Millisecond}, WriteSpacing: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -441,7 +441,7 @@ func TestGarbage(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"<html>proxy</html>", `{"message":`, `"x"`, `[null]`, `[{"user":null,"labels":[null],"assignees":[null],"state":"open"}]`, "", "null"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
-		f, err := New(Options{URL: server.URL, Token: "secret", WriteSpacing: -1, RetryDelay: time.Millisecond})
+		f, err := New(Options{Login: rest.Login{URL: server.URL, Token: "secret", RetryDelay: time.Millisecond}, WriteSpacing: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -497,7 +497,7 @@ func TestCursors(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(all)
 	}))
 	defer server.Close()
-	f, err := New(Options{URL: server.URL, Token: "secret"})
+	f, err := New(Options{Login: rest.Login{URL: server.URL, Token: "secret"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -555,7 +555,7 @@ func TestAMovedIssueIsGone(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	f, err := New(Options{URL: server.URL, Token: "secret"})
+	f, err := New(Options{Login: rest.Login{URL: server.URL, Token: "secret"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -654,8 +654,8 @@ func TestAddresses(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for key, o := range map[string]Options{
-		"github.no_login": {}, "github.both_logins": {Token: "x", App: App{ID: 1}}, "rest.bad_token": {Token: "a b"},
-		"github.bad_key": {App: App{ID: 1, Key: []byte("secret words")}}, "rest.url": {Token: "x", URL: "ftp://x"},
+		"github.no_login": {}, "github.both_logins": {Login: rest.Login{Token: "x"}, App: App{ID: 1}}, "rest.bad_token": {Login: rest.Login{Token: "a b"}},
+		"github.bad_key": {App: App{ID: 1, Key: []byte("secret words")}}, "rest.url": {Login: rest.Login{Token: "x", URL: "ftp://x"}},
 	} {
 		_, err := New(o)
 		var e *i18n.Error

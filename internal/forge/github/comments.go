@@ -16,22 +16,18 @@ import (
 
 // Comments implements forge.Tracker.
 func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int, error) {
-	d, n, err := f.on(ctx, k, "rest.do_comments")
-	if err != nil {
-		return nil, 0, err
-	}
-	self, err := f.Self(ctx)
+	d, n, err := f.talk(ctx, k, "rest.do_comments")
 	if err != nil {
 		return nil, 0, err
 	}
 	r := forge.RepoOf(k)
 	var all []forge.Comment
-	length, err := latest(ctx, d, below(r, "issues", n, "comments"), &all, func(c *github.IssueComment) (forge.Comment, bool) { return note(self, c), true })
+	length, err := latest(ctx, d, below(r, "issues", n, "comments"), &all, func(c *github.IssueComment) (forge.Comment, bool) { return d.note(c), true })
 	if err == nil && k.Type == "pull_request" {
 		var more [2]int
-		more[0], err = latest(ctx, d, below(r, "pulls", n, "reviews"), &all, func(g *github.PullRequestReview) (forge.Comment, bool) { return review(self, g) })
+		more[0], err = latest(ctx, d, below(r, "pulls", n, "reviews"), &all, d.said)
 		if err == nil {
-			more[1], err = latest(ctx, d, below(r, "pulls", n, "comments"), &all, func(c *github.PullRequestComment) (forge.Comment, bool) { return remark(self, c), true })
+			more[1], err = latest(ctx, d, below(r, "pulls", n, "comments"), &all, func(c *github.PullRequestComment) (forge.Comment, bool) { return d.remark(c), true })
 		}
 		length += more[0] + more[1]
 		if err == nil {
@@ -41,12 +37,8 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int,
 	if err != nil {
 		return nil, 0, err
 	}
-	rest.ByTime(all, func(c forge.Comment) time.Time { return c.Created })
-	left := max(0, len(all)-forge.MaxComments)
-	for i := range all {
-		all[i].Item = k.ID
-	}
-	return all[left:], max(length-len(all), 0) + left, nil
+	all, left := rest.Said(all, k)
+	return all, max(length-len(all)-left, 0) + left, nil
 }
 
 // threads asks which of the last threads of a pull request people have settled: GraphQL alone
@@ -96,7 +88,7 @@ func (f *Forge) settled(ctx context.Context, d *call, r forge.Repo, n int, all [
 func latest[T any](ctx context.Context, d *call, path string, all *[]forge.Comment, convert func(*T) (forge.Comment, bool)) (length int, err error) {
 	seen := map[string]bool{}
 	nothing := 0
-	length, err = backward(ctx, d, path, nil, func(page []*T) bool {
+	length, err = rest.Backward(ctx, d, path, nil, func(page []*T) bool {
 		for _, g := range page {
 			c, ok := convert(g)
 			switch {
@@ -112,31 +104,21 @@ func latest[T any](ctx context.Context, d *call, path string, all *[]forge.Comme
 	return length - nothing, err
 }
 
-// note is a comment below an item; our own is told by its author, then its
-// marker: others can copy the marker.
-func note(self forge.Person, g *github.IssueComment) forge.Comment {
-	c := forge.Comment{
-		ID: rest.CommentID(forge.Note, g.GetID()), Kind: forge.Note, Item: lastPart(g.GetIssueURL()), Author: person(g.GetUser()),
+// note is a comment below an item.
+func (d *call) note(g *github.IssueComment) forge.Comment {
+	return rest.Ours(d.self, forge.Comment{
+		ID: rest.CommentID(forge.Note, g.GetID()), Kind: forge.Note, Item: rest.LastPart(g.GetIssueURL()), Author: person(g.GetUser()),
 		Body: g.GetBody(), Created: g.GetCreatedAt().UTC(), Edited: g.GetUpdatedAt().UTC(), URL: g.GetHTMLURL(),
-	}
-	return ours(self, c)
+	})
 }
 
-// ours takes the marker off a comment of ours.
-func ours(self forge.Person, c forge.Comment) forge.Comment {
-	if c.Author.ID == self.ID && self.ID != 0 {
-		c.Body, c.Marker = rest.Unmark(c.Body)
-	}
-	return c
-}
-
-// review is the text of a review; one that was not sent yet, or that only holds
+// said is the text of a review; one that was not sent yet, or that only holds
 // remarks, is none.
-func review(self forge.Person, g *github.PullRequestReview) (forge.Comment, bool) {
+func (d *call) said(g *github.PullRequestReview) (forge.Comment, bool) {
 	verdict, ok := verdicts[strings.ToUpper(g.GetState())]
 	at := g.GetSubmittedAt().UTC()
-	return ours(self, forge.Comment{
-		ID: rest.CommentID(forge.Review, g.GetID()), Kind: forge.Review, Item: lastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
+	return rest.Ours(d.self, forge.Comment{
+		ID: rest.CommentID(forge.Review, g.GetID()), Kind: forge.Review, Item: rest.LastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
 		Body: g.GetBody(), Created: at, Edited: at, URL: g.GetHTMLURL(), Verdict: verdict,
 	}), ok && (g.GetBody() != "" || verdict != forge.Commented)
 }
@@ -146,19 +128,20 @@ var verdicts = map[string]string{
 }
 
 // remark is what was said on a line.
-func remark(self forge.Person, g *github.PullRequestComment) forge.Comment {
+func (d *call) remark(g *github.PullRequestComment) forge.Comment {
 	c := forge.Comment{
-		ID: rest.CommentID(forge.Line, g.GetID()), Kind: forge.Line, Item: lastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
+		ID: rest.CommentID(forge.Line, g.GetID()), Kind: forge.Line, Item: rest.LastPart(g.GetPullRequestURL()), Author: person(g.GetUser()),
 		Body: g.GetBody(), Created: g.GetCreatedAt().UTC(), Edited: g.GetUpdatedAt().UTC(), URL: g.GetHTMLURL(),
 		Path: g.GetPath(), Line: g.GetLine(),
+	}
+	if g.GetSide() == "LEFT" { // a line that was deleted: the number is none of the file
+		c.Line = 0
 	}
 	if g.GetInReplyTo() != 0 {
 		c.ReplyTo = rest.CommentID(forge.Line, g.GetInReplyTo())
 	}
-	return ours(self, c)
+	return rest.Ours(d.self, c)
 }
-
-func lastPart(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
 
 // mostPulls bounds the pull requests whose reviews one look reads.
 const mostPulls = 1000
@@ -172,8 +155,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 	if err != nil {
 		return nil, err
 	}
-	self, err := f.Self(ctx)
-	if err != nil {
+	if d.self, err = f.Self(ctx); err != nil {
 		return nil, err
 	}
 	var all []forge.Comment
@@ -188,7 +170,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 		return nil, err
 	}
 	for _, c := range notes {
-		add(note(self, c))
+		add(d.note(c))
 	}
 	lines, err := since(ctx, d, below(r, "pulls", "comments"), nil, from, forge.MaxComments+rest.PerPage, (*github.PullRequestComment).GetID,
 		func(c *github.PullRequestComment) time.Time { return c.GetUpdatedAt().Time })
@@ -196,7 +178,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 		return nil, err
 	}
 	for _, c := range lines {
-		add(remark(self, c))
+		add(d.remark(c))
 	}
 	changed, err := since(ctx, d, below(r, "issues"), query("state", "all"), from, mostPulls, (*github.Issue).GetID, updated)
 	if err != nil {
@@ -206,19 +188,20 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 		if i.PullRequestLinks == nil {
 			continue
 		}
-		if _, err := backward(ctx, d, below(r, "pulls", i.GetNumber(), "reviews"), nil, func(page []*github.PullRequestReview) bool {
-			return reversed(page, func(g *github.PullRequestReview) bool {
-				c, ok := review(self, g)
+		if _, err := rest.Backward(ctx, d, below(r, "pulls", i.GetNumber(), "reviews"), nil, func(page []*github.PullRequestReview) bool {
+			for _, g := range slices.Backward(page) {
+				c, ok := d.said(g)
+				if ok && c.Edited.Before(from) {
+					return false
+				}
 				if ok {
 					add(c)
 				}
-				return !ok || !c.Edited.Before(from)
-			})
+			}
+			return true
 		}); err != nil {
 			return nil, err
 		}
 	}
-	rest.ByTime(all, func(c forge.Comment) time.Time { return c.Edited })
-	all = slices.CompactFunc(all, func(a, b forge.Comment) bool { return a.ID == b.ID })
-	return all[:min(len(all), forge.MaxComments)], nil
+	return rest.News(all), nil
 }

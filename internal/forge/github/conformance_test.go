@@ -12,6 +12,7 @@ import (
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/forgetest"
 	"toritsugi/internal/forge/github/githubtest"
+	"toritsugi/internal/forge/rest"
 )
 
 // clock is a time that tests move.
@@ -54,7 +55,7 @@ func newWorld(t *testing.T, o githubtest.Options) *world {
 	w.token = w.Token("tori-bot")
 	w.open = func(change func(*Options)) *Forge {
 		t.Helper()
-		o := Options{URL: w.URL, Token: w.token, HTTP: &http.Client{Transport: &http.Transport{}}, Now: w.clock.now, WriteSpacing: -1, RetryDelay: time.Millisecond}
+		o := Options{Login: rest.Login{URL: w.URL, Token: w.token, HTTP: &http.Client{Transport: &http.Transport{}}, Now: w.clock.now, RetryDelay: time.Millisecond}, WriteSpacing: -1}
 		if change != nil {
 			change(&o)
 		}

@@ -19,7 +19,7 @@ func (d *call) graphql(ctx context.Context, address, operation string, variables
 		Data   json.RawMessage
 		Errors []struct{ Type, Message string }
 	}
-	if _, err := d.send(ctx, http.MethodPost, address, map[string]any{"query": operation, "variables": variables}, &out); err != nil {
+	if _, err := d.Send(ctx, http.MethodPost, address, map[string]any{"query": operation, "variables": variables}, &out); err != nil {
 		return err
 	}
 	if len(out.Errors) == 0 {
@@ -27,7 +27,7 @@ func (d *call) graphql(ctx context.Context, address, operation string, variables
 			return nil
 		}
 		if err := json.Unmarshal(out.Data, v); err != nil {
-			return d.explain(ctx, err)
+			return d.Explain(ctx, err)
 		}
 		return nil
 	}

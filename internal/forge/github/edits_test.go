@@ -83,7 +83,7 @@ func TestEditsThatAreRefused(t *testing.T) {
 		`{"data":{"repository":"x"}}`: forge.Unavailable,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
-		f, err := New(Options{URL: server.URL, Token: "secret", WriteSpacing: -1, RetryDelay: time.Millisecond})
+		f, err := New(Options{Login: rest.Login{URL: server.URL, Token: "secret", RetryDelay: time.Millisecond}, WriteSpacing: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestEditsThatAreRefused(t *testing.T) {
 		_, _ = w.Write([]byte(`{"data":{"repository":{"issueOrPullRequest":{"lastEditedAt":"2026-01-02T00:00:00Z","userContentEdits":{"totalCount":101,"nodes":[]},"timelineItems":{"nodes":[]}}}}}`))
 	}))
 	defer server.Close()
-	f, err := New(Options{URL: server.URL, Token: "secret", WriteSpacing: -1})
+	f, err := New(Options{Login: rest.Login{URL: server.URL, Token: "secret"}, WriteSpacing: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,10 @@
 package github
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/go-github/v88/github"
@@ -15,46 +14,32 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// explain makes a *forge.Error of an error of a request; one of ctx stays what it is.
-func (d *call) explain(ctx context.Context, err error) error {
-	var tok *tokenRefused
-	var answer *github.ErrorResponse
-	var otp *github.TwoFactorAuthError
-	var moved *github.RedirectionError
-	switch {
-	case ctx.Err() != nil:
-	case errors.As(err, &tok):
-		return d.noToken(tok)
-	case errors.As(err, &otp):
-		return d.answered((*github.ErrorResponse)(otp))
-	case errors.As(err, &answer):
-		return d.answered(answer)
-	case errors.As(err, &moved):
-		return d.Elsewhere(err)
-	case errors.Is(err, github.ErrPathForbidden):
-		return d.Unknown()
+// refused explains an answer that is an error.
+func (d *call) refused(a *rest.Answer) error {
+	e := &github.ErrorResponse{}
+	if json.Unmarshal(a.Text, e) != nil {
+		e = &github.ErrorResponse{}
 	}
-	return d.Explain(ctx, err)
+	e.Response = a.Response
+	if a.Header.Get(noToken) != "" {
+		return d.noToken(e)
+	}
+	if a.StatusCode == http.StatusUnauthorized && d.lost != nil {
+		d.lost() // the installation's token was revoked; the next call gets another
+	}
+	return d.Answered(a.StatusCode, message(e), i18n.E("github.advice_unauthorized"), permission(e), e)
 }
 
 // noToken explains why the App has no token for its installation.
-func (d *call) noToken(t *tokenRefused) error {
-	if t.status >= 500 || t.status == http.StatusUnauthorized {
-		return d.Answered(t.status, t.message, i18n.E("github.advice_app"), nil, t)
+func (d *call) noToken(e *github.ErrorResponse) error {
+	status := e.Response.StatusCode
+	if status >= 500 || status == http.StatusUnauthorized {
+		return d.Answered(status, message(e), i18n.E("github.advice_app"), nil, e)
 	}
 	if d.lost != nil {
 		d.lost()
 	}
-	return d.Failed(forge.Forbidden, t.status, i18n.E("rest.said", d.Name, t.status, t.message), i18n.E("github.advice_installation"), t)
-}
-
-// answered explains an answer that is an error.
-func (d *call) answered(e *github.ErrorResponse) error {
-	status := e.Response.StatusCode
-	if status == http.StatusUnauthorized && d.lost != nil {
-		d.lost() // the installation's token was revoked; the next call gets another
-	}
-	return d.Answered(status, message(e), i18n.E("github.advice_unauthorized"), permission(e), e)
+	return d.Failed(forge.Forbidden, status, i18n.E("rest.said", d.Name, status, message(e)), i18n.E("github.advice_installation"), e)
 }
 
 // permission says what the credential lacks, as far as GitHub tells.
@@ -102,27 +87,6 @@ func message(e *github.ErrorResponse) string {
 	return rest.OneLine(strings.Join(parts, "; "))
 }
 
-func messageOf(body []byte) string {
-	var e struct{ Message string }
-	if json.Unmarshal(body, &e) != nil {
-		return ""
-	}
-	return rest.OneLine(e.Message)
-}
-
-// tokenRefused is GitHub's refusal to give an installation of the App a token.
-type tokenRefused struct {
-	status  int
-	message string
-}
-
-func (e *tokenRefused) Error() string {
-	return fmt.Sprintf("no token for the installation: %d %s", e.status, e.message)
-}
-
-// Passing tells the line whether to ask again.
-func (e *tokenRefused) Passing() bool { return e.status >= 500 }
-
 // said reports whether an error is GitHub's refusal of that status with one of
 // the texts in it; case does not matter.
 func said(err error, status int, texts ...string) bool {
@@ -131,10 +95,5 @@ func said(err error, status int, texts ...string) bool {
 		return false
 	}
 	m := strings.ToLower(message(e))
-	for _, t := range texts {
-		if strings.Contains(m, t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(m, t) })
 }

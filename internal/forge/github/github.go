@@ -5,8 +5,6 @@ package github
 
 import (
 	"context"
-	"log/slog"
-	"net/http"
 	"strings"
 	"time"
 
@@ -17,33 +15,14 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// Options say which GitHub to speak to and as whom: either Token or App is given.
+// Options say which GitHub to speak to and as whom: either Token or App is given. URL "" is github.com,
+// Fresh is for Token or App.Key.
 type Options struct {
-	// URL is the server as people type it into a browser, "" for github.com;
-	// its API and where git finds it follow from that.
-	URL   string
-	Token string // a personal access token, classic or fine-grained
-	App   App
-	// Fresh returns Token, or App.Key, as it is now; nothing where that cannot be
-	// told. It is asked before each request, so that who changes a credential need
-	// not restart us; nil for one that does not change. The account stays the same.
-	Fresh func() []byte
-	// HTTP speaks to the server; nil is a client of the package's own. Of a
-	// given one only the transport is used.
-	HTTP *http.Client
-	Now  func() time.Time // nil is time.Now
-	Log  *slog.Logger     // nil says nothing
-	// CacheBytes bounds the answers that are kept to ask for news only; 0 is
-	// 32 MiB, less than 0 keeps none.
-	CacheBytes int64
+	rest.Login
+	App App
 	// WriteSpacing is the least time between two writes, as GitHub asks for; 0
 	// is a second, less than 0 none.
 	WriteSpacing time.Duration
-	// RetryDelay is the wait before the first repetition, the next ones are
-	// longer; 0 is half a second.
-	RetryDelay time.Duration
-	// Timeout bounds one request, its answer included; 0 is 30 s.
-	Timeout time.Duration
 }
 
 // App is a GitHub App's own identity.
@@ -67,6 +46,7 @@ type Forge struct {
 var (
 	_ forge.Forge   = (*Forge)(nil)
 	_ forge.Clock   = (*Forge)(nil)
+	_ forge.Changes = (*Forge)(nil)
 	_ forge.Editors = (*Forge)(nil)
 )
 
@@ -80,10 +60,7 @@ func New(o Options) (*Forge, error) {
 	if o.WriteSpacing == 0 {
 		o.WriteSpacing = time.Second
 	}
-	w := rest.New(rest.Options{
-		Name: "GitHub", Home: addr.api, HTTP: o.HTTP, Now: o.Now, Log: o.Log, CacheBytes: o.CacheBytes, WriteSpacing: o.WriteSpacing,
-		RetryDelay: o.RetryDelay, Timeout: o.Timeout, Counted: addr.counted, SlowDown: aboutLimits,
-	})
+	w := rest.New(rest.Options{Login: o.Login, Name: "GitHub", Home: addr.api, WriteSpacing: o.WriteSpacing, Counted: addr.counted, SlowDown: aboutLimits})
 	f := &Forge{address: addr, wire: w, posts: rest.NewPosts(w)}
 	token := strings.TrimSpace(o.Token)
 	switch {
@@ -136,14 +113,4 @@ func person(u *github.User) forge.Person {
 		return forge.Person{Login: rest.Ghost}
 	}
 	return forge.Person{ID: u.GetID(), Login: u.GetLogin(), Bot: u.GetType() == "Bot"}
-}
-
-func people(users []*github.User) []forge.Person {
-	var all []forge.Person
-	for _, u := range users {
-		if u != nil {
-			all = append(all, person(u))
-		}
-	}
-	return all
 }

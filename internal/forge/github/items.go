@@ -27,7 +27,7 @@ func (f *Forge) matching(ctx context.Context, r forge.Repo) (found []forge.Repos
 		var d *call
 		if d, err = f.at(ctx, r, i18n.E("rest.do_repository")); err == nil {
 			all = append(all, &github.Repository{})
-			_, err = d.get(ctx, below(r), nil, all[0])
+			_, err = d.Get(ctx, below(r), nil, all[0])
 		}
 	}
 	if err != nil {
@@ -82,13 +82,24 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 	return rest.Bearing(items, t), nil
 }
 
+// Changed implements forge.Changes.
+func (f *Forge) Changed(ctx context.Context, r forge.Repo, since time.Time) (bool, error) {
+	d, err := f.at(ctx, r, i18n.E("rest.do_list"))
+	if err != nil {
+		return false, err
+	}
+	var some []*github.Issue
+	_, err = d.Get(ctx, below(r, "issues"), query("state", "all", "since", stamp(since), "per_page", "1"), &some)
+	return len(some) > 0, err
+}
+
 func updated(g *github.Issue) time.Time { return g.GetUpdatedAt().Time }
 
 func item(r forge.Repo, g *github.Issue) forge.Item {
 	i := forge.Item{
 		Key:   task.Key{Source: "github", Owner: r.Owner, Repo: r.Name, Type: task.TypeIssue, ID: strconv.Itoa(g.GetNumber())},
-		Title: g.GetTitle(), Body: g.GetBody(), Author: person(g.GetUser()), Assignees: people(g.Assignees),
-		Open: g.GetState() == "open", Locked: g.GetLocked(), URL: g.GetHTMLURL(),
+		Title: g.GetTitle(), Body: g.GetBody(), Author: person(g.GetUser()), Assignees: rest.Each(g.Assignees, person),
+		Open: g.GetState() == "open", URL: g.GetHTMLURL(),
 		Created: g.GetCreatedAt().UTC(), Updated: g.GetUpdatedAt().UTC(), Labels: labels(g.Labels),
 	}
 	if g.PullRequestLinks != nil {
@@ -98,11 +109,7 @@ func item(r forge.Repo, g *github.Issue) forge.Item {
 }
 
 func labels(all []*github.Label) []string {
-	var names []string
-	for _, l := range all {
-		names = append(names, l.GetName())
-	}
-	return names
+	return rest.Each(all, (*github.Label).GetName)
 }
 
 // Item implements forge.Tracker.
@@ -113,18 +120,18 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 	}
 	r := forge.RepoOf(k)
 	var g github.Issue
-	if _, err := d.get(ctx, below(r, "issues", n), nil, &g); err != nil {
+	if _, err := d.Get(ctx, below(r, "issues", n), nil, &g); err != nil {
 		return forge.Item{}, err
 	}
 	if g.PullRequestLinks != nil {
 		var p github.PullRequest
-		if _, err := d.get(ctx, below(r, "pulls", n), nil, &p); err != nil {
+		if _, err := d.Get(ctx, below(r, "pulls", n), nil, &p); err != nil {
 			return forge.Item{}, err
 		}
 		return pullItem(r, &p), nil
 	}
 	var at github.Repository
-	if _, err := d.get(ctx, below(r), nil, &at); err != nil {
+	if _, err := d.Get(ctx, below(r), nil, &at); err != nil {
 		return forge.Item{}, err
 	}
 	moved := func() bool {
@@ -132,7 +139,7 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 	}
 	if moved() { // unless the repository was renamed between the two answers
 		g = github.Issue{}
-		if _, err := d.get(ctx, below(r, "issues", n), nil, &g); err != nil {
+		if _, err := d.Get(ctx, below(r, "issues", n), nil, &g); err != nil {
 			return forge.Item{}, err
 		}
 	}
@@ -149,8 +156,8 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 func pullItem(r forge.Repo, p *github.PullRequest) forge.Item {
 	return forge.Item{
 		Key:   task.Key{Source: "github", Owner: r.Owner, Repo: r.Name, Type: task.TypePull, ID: strconv.Itoa(p.GetNumber())},
-		Title: p.GetTitle(), Body: p.GetBody(), Author: person(p.GetUser()), Assignees: people(p.Assignees),
-		Open: p.GetState() == "open", Locked: p.GetLocked(), URL: p.GetHTMLURL(),
+		Title: p.GetTitle(), Body: p.GetBody(), Author: person(p.GetUser()), Assignees: rest.Each(p.Assignees, person),
+		Open: p.GetState() == "open", URL: p.GetHTMLURL(),
 		Created: p.GetCreatedAt().UTC(), Updated: p.GetUpdatedAt().UTC(), Labels: labels(p.Labels),
 		Repository: repository(p.GetBase().GetRepo()),
 		Pull: &forge.Pull{
@@ -158,7 +165,7 @@ func pullItem(r forge.Repo, p *github.PullRequest) forge.Item {
 			Marker: rest.MarkerIn(p.GetBody()), Ref: "refs/pull/" + strconv.Itoa(p.GetNumber()) + "/head",
 			Head: branch(p.GetHead()), Base: branch(p.GetBase()),
 			Conflicts: p.Mergeable != nil && !*p.Mergeable && p.GetState() == "open",
-			Editable:  p.GetMaintainerCanModify(), Reviewers: people(p.RequestedReviewers),
+			Reviewers: rest.Each(p.RequestedReviewers, person),
 		},
 	}
 }

@@ -18,7 +18,7 @@ func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.L
 	if err != nil {
 		return err
 	}
-	have, err := pages[github.Label](ctx, d, below(r, "labels"), nil)
+	have, err := rest.Pages[github.Label](ctx, d, below(r, "labels"), nil)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.L
 		if rest.Contains(names, l.Name) {
 			continue
 		}
-		_, err := d.send(ctx, http.MethodPost, below(r, "labels"), &github.Label{Name: &l.Name, Color: &l.Color, Description: &l.Description}, nil)
+		_, err := d.Send(ctx, http.MethodPost, below(r, "labels"), &github.Label{Name: &l.Name, Color: &l.Color, Description: &l.Description}, nil)
 		if err != nil && !said(err, http.StatusUnprocessableEntity, "already_exists") {
 			return err
 		}
@@ -44,27 +44,18 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 		return err
 	}
 	r := forge.RepoOf(k)
-	on, err := pages[github.Label](ctx, d, below(r, "issues", n, "labels"), nil)
+	on, err := rest.Pages[github.Label](ctx, d, below(r, "issues", n, "labels"), nil)
 	if err != nil {
 		return err
 	}
-	have := labels(on)
-	var missing []string
-	for _, l := range add {
-		if !rest.Contains(have, l) && !rest.Contains(missing, l) {
-			missing = append(missing, l)
-		}
-	}
+	missing, leave := rest.LabelChanges(labels(on), add, remove)
 	if missing != nil {
-		if _, err := d.send(ctx, http.MethodPost, below(r, "issues", n, "labels"), map[string]any{"labels": missing}, nil); err != nil {
+		if _, err := d.Send(ctx, http.MethodPost, below(r, "issues", n, "labels"), map[string]any{"labels": missing}, nil); err != nil {
 			return err
 		}
 	}
-	for _, l := range have {
-		if !rest.Contains(remove, l) || rest.Contains(add, l) {
-			continue
-		}
-		if _, err := d.send(ctx, http.MethodDelete, below(r, "issues", n, "labels", l), nil, nil); err != nil && !forge.Is(err, forge.NotFound) {
+	for _, l := range leave {
+		if _, err := d.Send(ctx, http.MethodDelete, below(r, "issues", n, "labels", l), nil, nil); err != nil && !forge.Is(err, forge.NotFound) {
 			return err // 404: somebody else took it away
 		}
 	}

@@ -39,7 +39,7 @@ func (x *proposals) Ours(ctx context.Context, branch string) ([]forge.Item, erro
 	if x.owner == "" {
 		// The branches of a repository that was given away are found by its new owner.
 		var at github.Repository
-		if _, err := x.d.get(ctx, below(x.r), nil, &at); err != nil {
+		if _, err := x.d.Get(ctx, below(x.r), nil, &at); err != nil {
 			return nil, err
 		}
 		x.owner = at.GetOwner().GetLogin()
@@ -48,7 +48,7 @@ func (x *proposals) Ours(ctx context.Context, branch string) ([]forge.Item, erro
 	if err != nil {
 		return nil, err
 	}
-	all, err := pages[github.PullRequest](ctx, x.d, below(x.r, "pulls"), query("state", "all", "head", x.owner+":"+branch))
+	all, err := rest.Pages[github.PullRequest](ctx, x.d, below(x.r, "pulls"), query("state", "all", "head", x.owner+":"+branch))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (x *proposals) Ours(ctx context.Context, branch string) ([]forge.Item, erro
 func (x *proposals) Open(ctx context.Context, p forge.Proposal) (forge.Item, error) {
 	for draft := p.Draft; ; draft = false {
 		var out github.PullRequest
-		_, err := x.d.send(ctx, http.MethodPost, below(x.r, "pulls"), &github.NewPullRequest{
+		_, err := x.d.Send(ctx, http.MethodPost, below(x.r, "pulls"), &github.NewPullRequest{
 			Title: &p.Title, Head: &p.Head, Base: &p.Base, Body: &p.Body, Draft: &draft,
 		}, &out)
 		var e *forge.Error
@@ -85,14 +85,14 @@ func (x *proposals) at(i forge.Item) string { return below(x.r, "pulls", i.Key.I
 // Edit implements rest.Pulls.
 func (x *proposals) Edit(ctx context.Context, i forge.Item, title, body string) (forge.Item, error) {
 	var out github.PullRequest
-	_, err := x.d.send(ctx, http.MethodPatch, x.at(i), map[string]string{"title": title, "body": body}, &out)
+	_, err := x.d.Send(ctx, http.MethodPatch, x.at(i), map[string]string{"title": title, "body": body}, &out)
 	return pullItem(x.r, &out), err
 }
 
 // Whole implements rest.Pulls.
 func (x *proposals) Whole(ctx context.Context, i forge.Item) (forge.Item, error) {
 	var out github.PullRequest
-	_, err := x.d.get(ctx, x.at(i), nil, &out)
+	_, err := x.d.Get(ctx, x.at(i), nil, &out)
 	return pullItem(x.r, &out), err
 }
 
@@ -103,7 +103,7 @@ func (f *Forge) pull(ctx context.Context, k task.Key, what string) (*call, *gith
 		return nil, nil, err
 	}
 	var p github.PullRequest
-	_, err = d.get(ctx, below(forge.RepoOf(k), "pulls", n), nil, &p)
+	_, err = d.Get(ctx, below(forge.RepoOf(k), "pulls", n), nil, &p)
 	return d, &p, err
 }
 
@@ -125,7 +125,7 @@ func (f *Forge) Withdraw(ctx context.Context, k task.Key) error {
 	if err != nil || p.GetState() != "open" {
 		return err
 	}
-	_, err = d.send(ctx, http.MethodPatch, below(forge.RepoOf(k), "pulls", p.GetNumber()), map[string]string{"state": "closed"}, nil)
+	_, err = d.Send(ctx, http.MethodPatch, below(forge.RepoOf(k), "pulls", p.GetNumber()), map[string]string{"state": "closed"}, nil)
 	return err
 }
 
@@ -139,10 +139,8 @@ func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person
 	if err != nil {
 		return err
 	}
-	var asked, names []string
-	for _, u := range p.RequestedReviewers {
-		asked = append(asked, u.GetLogin())
-	}
+	asked := rest.Each(p.RequestedReviewers, (*github.User).GetLogin)
+	var names []string
 	for _, w := range of {
 		if w.Login != "" && w.ID != p.GetUser().GetID() && !rest.Contains(asked, w.Login) && !rest.Contains(names, w.Login) {
 			names = append(names, w.Login)
@@ -152,7 +150,7 @@ func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person
 		return nil
 	}
 	request := func(names []string) error {
-		_, err := d.send(ctx, http.MethodPost, below(forge.RepoOf(k), "pulls", p.GetNumber(), "requested_reviewers"), github.ReviewersRequest{Reviewers: names}, nil)
+		_, err := d.Send(ctx, http.MethodPost, below(forge.RepoOf(k), "pulls", p.GetNumber(), "requested_reviewers"), github.ReviewersRequest{Reviewers: names}, nil)
 		return err
 	}
 	if err = request(names); !refused(err) || len(names) == 1 {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/task"
 )
 
@@ -35,7 +36,7 @@ func (f *Forge) reactionsAt(ctx context.Context, k task.Key, comment, what strin
 func (f *Forge) React(ctx context.Context, k task.Key, comment, sign string) error {
 	d, at, err := f.reactionsAt(ctx, k, comment, "rest.do_react")
 	if err == nil {
-		_, err = d.send(ctx, http.MethodPost, at, &github.Reaction{Content: &sign}, nil)
+		_, err = d.Send(ctx, http.MethodPost, at, &github.Reaction{Content: &sign}, nil)
 	}
 	return err
 }
@@ -46,7 +47,7 @@ func (f *Forge) Reactions(ctx context.Context, k task.Key, comment string) ([]fo
 	if err != nil {
 		return nil, err
 	}
-	list, err := pages[github.Reaction](ctx, d, at, nil)
+	list, err := rest.Pages[github.Reaction](ctx, d, at, nil)
 	var all []forge.Reaction
 	for _, g := range list {
 		switch g.GetContent() {

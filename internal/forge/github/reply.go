@@ -16,11 +16,7 @@ var _ forge.Threads = (*Forge)(nil)
 
 // Reply implements forge.Threads.
 func (f *Forge) Reply(ctx context.Context, k task.Key, id, marker, body string) (forge.Comment, error) {
-	d, n, err := f.on(ctx, k, "rest.do_post")
-	if err != nil {
-		return forge.Comment{}, err
-	}
-	self, err := f.Self(ctx)
+	d, n, err := f.talk(ctx, k, "rest.do_post")
 	if err != nil {
 		return forge.Comment{}, err
 	}
@@ -28,7 +24,7 @@ func (f *Forge) Reply(ctx context.Context, k task.Key, id, marker, body string) 
 		text := rest.Mark(body, marker)
 		at := below(forge.RepoOf(k), "pulls", n, "comments", strings.TrimPrefix(to.ID, string(forge.Line)+"/"), "replies")
 		var g github.PullRequestComment
-		_, err := d.send(ctx, http.MethodPost, at, &github.PullRequestComment{Body: &text}, &g)
-		return remark(self, &g), err
+		_, err := d.Send(ctx, http.MethodPost, at, &github.PullRequestComment{Body: &text}, &g)
+		return d.remark(&g), err
 	})
 }

@@ -17,11 +17,7 @@ var _ forge.Reviewer = (*Forge)(nil)
 // Review implements forge.Reviewer. GitHub takes a review whole or not at all: where it refuses
 // one of the remarks all go into the text.
 func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (forge.Comment, error) {
-	d, n, err := f.on(ctx, k, "rest.do_reviewing")
-	if err != nil {
-		return forge.Comment{}, err
-	}
-	self, err := f.Self(ctx)
+	d, n, err := f.talk(ctx, k, "rest.do_reviewing")
 	if err != nil {
 		return forge.Comment{}, err
 	}
@@ -32,9 +28,9 @@ func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (for
 	defer unlock()
 	at := below(forge.RepoOf(k), "pulls", n, "reviews")
 	var found forge.Comment
-	_, err = backward(ctx, d, at, nil, func(page []*github.PullRequestReview) bool {
+	_, err = rest.Backward(ctx, d, at, nil, func(page []*github.PullRequestReview) bool {
 		for _, g := range page {
-			if c, _ := review(self, g); c.Marker == p.Marker {
+			if c, _ := d.said(g); c.Marker == p.Marker {
 				found = c
 			}
 		}
@@ -54,12 +50,12 @@ func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (for
 		in.Comments = append(in.Comments, c)
 	}
 	var g github.PullRequestReview
-	_, err = d.send(ctx, http.MethodPost, at, in, &g)
+	_, err = d.Send(ctx, http.MethodPost, at, in, &g)
 	if forge.Is(err, forge.Invalid) {
 		body = rest.Mark(rest.WithRemarks(p.Body, p.Remarks), p.Marker)
 		in.Comments, in.CommitID = nil, nil // which may be gone
-		_, err = d.send(ctx, http.MethodPost, at, in, &g)
+		_, err = d.Send(ctx, http.MethodPost, at, in, &g)
 	}
-	c, _ := review(self, &g)
+	c, _ := d.said(&g)
 	return c, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-github/v88/github"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 )
 
@@ -27,7 +28,7 @@ func (f *Forge) Rights(ctx context.Context, r forge.Repo) (p forge.Permission, m
 		return a.rights(ctx, r)
 	}
 	var repo github.Repository
-	resp, err := d.get(ctx, below(r), nil, &repo)
+	resp, err := d.Get(ctx, below(r), nil, &repo)
 	if err != nil {
 		return forge.None, nil, err
 	}
@@ -57,7 +58,7 @@ func (f *Forge) Rights(ctx context.Context, r forge.Repo) (p forge.Permission, m
 func (a *appAccess) rights(ctx context.Context, r forge.Repo) (forge.Permission, []string, error) {
 	d := asking(a.own(), r.String(), i18n.E("github.do_installation"))
 	var in github.Installation
-	if _, err := d.get(ctx, below(r, "installation"), nil, &in); err != nil {
+	if _, err := d.Get(ctx, below(r, "installation"), nil, &in); err != nil {
 		return forge.None, nil, err
 	}
 	raw, err := json.Marshal(in.GetPermissions())
@@ -87,7 +88,7 @@ func (f *Forge) Labels(ctx context.Context, r forge.Repo) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := pages[github.Label](ctx, d, below(r, "labels"), nil)
+	all, err := rest.Pages[github.Label](ctx, d, below(r, "labels"), nil)
 	return labels(all), err
 }
 
@@ -103,7 +104,7 @@ func (f *Forge) hook(ctx context.Context, r forge.Repo, url string) (*call, *git
 	if _, app := f.access.(*appAccess); app {
 		return nil, nil, d.Failed(forge.Unsupported, 0, i18n.E("rest.said_nothing", d.Name), i18n.E("github.advice_app_hook", url, strings.Join(hookEvents, ", ")), nil)
 	}
-	all, err := pages[github.Hook](ctx, d, below(r, "hooks"), nil)
+	all, err := rest.Pages[github.Hook](ctx, d, below(r, "hooks"), nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -155,7 +156,7 @@ func (f *Forge) SetHook(ctx context.Context, r forge.Repo, url, secret string) e
 		events = append(events, h.Events...)
 	}
 	slices.Sort(events)
-	_, err = d.send(ctx, method, at, map[string]any{"active": &active, "events": slices.Compact(events),
+	_, err = d.Send(ctx, method, at, map[string]any{"active": &active, "events": slices.Compact(events),
 		"config": &github.HookConfig{URL: &url, ContentType: &format, Secret: &secret, InsecureSSL: &insecure}}, nil)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/github/githubtest"
+	"toritsugi/internal/forge/rest"
 )
 
 // What an App may is what its installation was given; its webhook is the App's own, which says so.
@@ -15,7 +16,7 @@ func TestSetupOfAnApp(t *testing.T) {
 	w := newWorld(t, githubtest.Options{})
 	key := w.AddApp(githubtest.App{ID: 7, Slug: "tori", Permissions: map[string]string{"contents": "write", "issues": "read", "metadata": "read", "checks": "read", "statuses": "read"}})
 	w.Install("tori", acme.Owner)
-	f, err := New(Options{URL: w.URL, App: App{ID: 7, Key: key}, WriteSpacing: -1})
+	f, err := New(Options{Login: rest.Login{URL: w.URL}, App: App{ID: 7, Key: key}, WriteSpacing: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

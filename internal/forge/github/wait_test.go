@@ -32,7 +32,7 @@ func reply(status int, body string, header ...string) (*http.Response, error) {
 
 func open(t *testing.T, s server) *Forge {
 	t.Helper()
-	f, err := New(Options{Token: "secret", HTTP: &http.Client{Transport: s}})
+	f, err := New(Options{Login: rest.Login{Token: "secret", HTTP: &http.Client{Transport: s}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				began := time.Now()
-				if _, _, err := d.client.Issues.AddLabelsToIssue(ctx, "acme", "app", 1, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second {
+				if _, err := d.Send(ctx, http.MethodPost, below(acme, "issues", 1, "labels"), []string{}, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second {
 					t.Errorf("after %s: %v", time.Since(began), err)
 				}
 			})

@@ -33,7 +33,7 @@ func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]f
 	if !rest.IsCommit(commit) {
 		return nil, d.NoCommit()
 	}
-	jobs, err := pages[gitlab.CommitStatus](ctx, d, d.below("repository", "commits", commit, "statuses"), nil)
+	jobs, err := rest.Pages[gitlab.CommitStatus](ctx, d, d.below("repository", "commits", commit, "statuses"), nil)
 	if err == nil && len(jobs) == 0 {
 		jobs, err = d.merged(ctx, commit)
 	}
@@ -49,7 +49,7 @@ func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]f
 	var unread error
 	read := 0
 	for _, j := range jobs {
-		c := forge.CheckRun{Name: j.Name, State: checkState(j), URL: j.TargetURL}
+		c := forge.CheckRun{Name: j.Name, State: checkState(j)}
 		if c.State == forge.CheckFailed {
 			c.Output = rest.CutOutput(j.Description)
 			if read < mostLogs && unread == nil {
@@ -75,7 +75,7 @@ func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]f
 // merged are the jobs of the pipelines that ran on what a merge of the commit would be:
 // those are another commit's. Source: GitLab docs, "Merged results pipelines".
 func (d *call) merged(ctx context.Context, commit string) ([]*gitlab.CommitStatus, error) {
-	merges, err := pages[gitlab.BasicMergeRequest](ctx, d, d.below("repository", "commits", commit, "merge_requests"), nil)
+	merges, err := rest.Pages[gitlab.BasicMergeRequest](ctx, d, d.below("repository", "commits", commit, "merge_requests"), nil)
 	if err != nil {
 		return nil, gone(err)
 	}
@@ -84,11 +84,11 @@ func (d *call) merged(ctx context.Context, commit string) ([]*gitlab.CommitStatu
 		if m.SHA != commit || m.State != "opened" {
 			continue
 		}
-		if _, err := d.get(ctx, d.below("merge_requests", m.IID), nil, &g); err != nil {
+		if _, err := d.Get(ctx, d.below("merge_requests", m.IID), nil, &g); err != nil {
 			return nil, err
 		}
 		if p := g.HeadPipeline; p != nil && p.SHA != commit && p.SHA != "" {
-			return pages[gitlab.CommitStatus](ctx, d, d.below("repository", "commits", p.SHA, "statuses"), query("pipeline_id", strconv.FormatInt(p.ID, 10)))
+			return rest.Pages[gitlab.CommitStatus](ctx, d, d.below("repository", "commits", p.SHA, "statuses"), query("pipeline_id", strconv.FormatInt(p.ID, 10)))
 		}
 	}
 	return nil, nil
@@ -116,11 +116,11 @@ func checkState(j *gitlab.CommitStatus) string {
 
 // log is the end of a job's log, as people read it.
 func (d *call) log(ctx context.Context, job int64) (string, error) {
-	var b bytes.Buffer
-	if _, err := d.get(ctx, d.below("jobs", job, "trace"), nil, &b); err != nil {
+	a, err := d.Get(ctx, d.below("jobs", job, "trace"), nil, nil)
+	if err != nil {
 		return "", err
 	}
-	return readable(b.String()), nil
+	return readable(string(a.Text)), nil
 }
 
 // section is what begins and ends a part of a log that can be folded. Source: GitLab docs, "Job

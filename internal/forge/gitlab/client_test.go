@@ -37,7 +37,7 @@ func is(t *testing.T, err error, kind forge.Kind, words ...string) {
 	if !errors.As(err, &e) || e.Kind != kind {
 		t.Fatalf("%v, want one of kind %s", err, kind)
 	}
-	en, ja := e.Explain(i18n.English), e.Explain(i18n.Japanese)
+	en, ja := i18n.English.Error(err), i18n.Japanese.Error(err)
 	if en == ja || strings.Contains(en+ja, "%!") {
 		t.Errorf("%s\n%s", en, ja)
 	}
@@ -257,7 +257,7 @@ func TestMergeRequestsAreItems(t *testing.T) {
 	i, err := f.Item(bg, all[0].Key)
 	must(t, err)
 	if i.Title != "mend it" || !i.Pull.Draft || i.Pull.Head != (forge.Branch{Repo: forge.Repo{Owner: "ken", Name: "app"}, Name: "fix", Commit: sha}) || i.Pull.Base.Name != "main" ||
-		i.Pull.Marker != "task-9" || !i.Locked || !i.Open || i.Author != ken || !i.Repository.Private || !strings.Contains(i.URL, "/-/merge_requests/") {
+		i.Pull.Marker != "task-9" || !i.Open || i.Author != ken || !i.Repository.Private || !strings.Contains(i.URL, "/-/merge_requests/") {
 		t.Errorf("%+v %+v", i, i.Pull)
 	}
 	a, err := f.Asked(bg, i.Key, forge.Trigger{Label: "Agent"})

@@ -17,12 +17,8 @@ import (
 // Comments implements forge.Tracker. Notes that the server wrote are left out but for
 // the verdicts of reviews; so are internal notes where others see the project.
 func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int, error) {
-	d, at, err := f.on(k, "gitlab.do_comments")
+	l, err := f.talk(ctx, k, "gitlab.do_comments")
 	if err != nil {
-		return nil, 0, err
-	}
-	l := &talk{f: f, d: d, at: at, kind: k.Type, iid: k.ID}
-	if l.self, err = f.Self(ctx); err != nil {
 		return nil, 0, err
 	}
 	q := query("sort", "asc", "order_by", "created_at")
@@ -31,7 +27,7 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int,
 	}
 	nothing := 0
 	seen := map[int64]bool{}
-	length, err := backward(ctx, d, at+"/notes", q, func(page []*gitlab.Note) bool {
+	length, err := rest.Backward(ctx, l.d, l.at+"/notes", q, func(page []*gitlab.Note) bool {
 		for _, n := range page {
 			switch {
 			case seen[n.ID]:
@@ -51,9 +47,8 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int,
 	if err != nil {
 		return nil, 0, err
 	}
-	rest.ByTime(all, func(c forge.Comment) time.Time { return c.Created })
-	left := max(0, len(all)-forge.MaxComments)
-	return all[left:], max(length-nothing-len(l.notes), 0) + left, nil
+	all, left := rest.Said(all, k)
+	return all, max(length-nothing-len(l.notes), 0) + left, nil
 }
 
 // What the server notes of a review. It writes these in English on every server.
@@ -78,6 +73,16 @@ type talk struct {
 	head      string // of a merge request, "" where it is not known yet
 	project   project
 	notes     []*gitlab.Note // those that are spoken
+}
+
+// talk begins a call about what is said on an item.
+func (f *Forge) talk(ctx context.Context, k task.Key, what string) (*talk, error) {
+	d, at, err := f.on(k, what)
+	if err != nil {
+		return nil, err
+	}
+	self, err := f.Self(ctx)
+	return &talk{f: f, d: d, self: self, at: at, kind: k.Type, iid: k.ID}, err
 }
 
 // comments are the notes as comments, in no order.
@@ -117,8 +122,7 @@ func (l *talk) comments(ctx context.Context) ([]forge.Comment, error) {
 	return all, l.settle(ctx, all, verdict)
 }
 
-// comment is a note; our own is told by its author, then its marker: others can
-// copy the marker.
+// comment is a note.
 func (l *talk) comment(n *gitlab.Note) forge.Comment {
 	c := forge.Comment{
 		ID: rest.CommentID(forge.Note, n.ID), Kind: forge.Note, Item: l.iid, ItemType: l.kind, Author: person(n.Author.ID, n.Author.Username),
@@ -138,10 +142,7 @@ func (l *talk) comment(n *gitlab.Note) forge.Comment {
 			c.Line = int(n.Position.NewLine)
 		}
 	}
-	if c.Author.ID == l.self.ID && l.self.ID != 0 && !n.System {
-		c.Body, c.Marker = rest.Unmark(c.Body)
-	}
-	return c
+	return rest.Ours(l.self, c)
 }
 
 // url is where people find a note, below the server.
@@ -156,13 +157,13 @@ func (l *talk) threads(ctx context.Context) (map[int64]int64, error) {
 	}
 	if l.head == "" {
 		var g gitlab.MergeRequest
-		if _, err := l.d.get(ctx, l.at, nil, &g); err != nil {
+		if _, err := l.d.Get(ctx, l.at, nil, &g); err != nil {
 			return nil, err
 		}
 		l.head = g.SHA
 	}
 	first := map[int64]int64{}
-	err := forward(ctx, l.d, l.at+"/discussions", nil, func(page []*gitlab.Discussion) bool {
+	err := rest.Forward(ctx, l.d, l.at+"/discussions", nil, func(page []*gitlab.Discussion) bool {
 		for _, t := range page {
 			for _, n := range rest.Present(t.Notes) {
 				first[n.ID] = t.Notes[0].ID
@@ -208,13 +209,13 @@ func (l *talk) standing(ctx context.Context, verdict string) (map[int64]bool, er
 	who := map[int64]bool{}
 	if verdict == forge.Approved {
 		var a gitlab.MergeRequestApprovals
-		_, err := l.d.get(ctx, l.at+"/approvals", nil, &a)
+		_, err := l.d.Get(ctx, l.at+"/approvals", nil, &a)
 		for _, by := range rest.Present(a.ApprovedBy) {
 			who[user(by.User).ID] = true
 		}
 		return who, err
 	}
-	reviewers, err := pages[gitlab.MergeRequestReviewer](ctx, l.d, l.at+"/reviewers", nil)
+	reviewers, err := rest.Pages[gitlab.MergeRequestReviewer](ctx, l.d, l.at+"/reviewers", nil)
 	for _, r := range reviewers {
 		if r.State == "requested_changes" {
 			who[user(r.User).ID] = true
@@ -274,8 +275,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 			return nil, err
 		}
 	}
-	rest.ByTime(all, func(c forge.Comment) time.Time { return c.Edited })
-	return all[:min(len(all), forge.MaxComments)], nil
+	return rest.News(all), nil
 }
 
 // everything bounds no list: what is left out of one could not be told from what was
@@ -293,7 +293,7 @@ func gone(err error) error {
 // changed lists the notes that were written or edited at or after a time.
 func (d *call) changed(ctx context.Context, at string, from time.Time) (all []*gitlab.Note, err error) {
 	seen := map[int64]bool{}
-	err = forward(ctx, d, at+"/notes", query("sort", "desc", "order_by", "updated_at"), func(page []*gitlab.Note) bool {
+	err = rest.Forward(ctx, d, at+"/notes", query("sort", "desc", "order_by", "updated_at"), func(page []*gitlab.Note) bool {
 		for _, n := range page {
 			if when(n.UpdatedAt).Before(from) {
 				return false

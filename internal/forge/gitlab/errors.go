@@ -2,7 +2,6 @@ package gitlab
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -10,20 +9,15 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 )
 
-// explain makes a *forge.Error of an error of a request; one of ctx stays what it is.
-func (d *call) explain(ctx context.Context, resp *gitlab.Response, err error) error {
-	if ctx.Err() != nil || resp == nil || resp.Response == nil {
-		return d.Explain(ctx, err)
-	}
+// refused explains an answer that is an error.
+func (d *call) refused(a *rest.Answer) error {
+	err, status := gitlab.CheckResponse(a.Response), a.StatusCode
 	message := words(err)
-	status := resp.StatusCode
-	switch {
-	case status >= 300 && status < 400:
-		return d.Elsewhere(err)
-	case status == http.StatusMethodNotAllowed && strings.Contains(message, "read-only"):
+	if status == http.StatusMethodNotAllowed && strings.Contains(message, "read-only") {
 		// A server that is being moved or mended takes no writes. Source: GitLab docs,
 		// "GitLab Maintenance Mode".
 		status = http.StatusServiceUnavailable

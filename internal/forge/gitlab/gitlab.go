@@ -6,8 +6,6 @@ package gitlab
 import (
 	"cmp"
 	"context"
-	"log/slog"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -20,44 +18,24 @@ import (
 	"toritsugi/internal/lazyregexp"
 )
 
-// Options say which GitLab to speak to and as whom.
-type Options struct {
-	// URL is the server as people type it into a browser, with the path that it lies
-	// below if any; "" is gitlab.com.
-	URL   string
-	Token string // a personal, project or group access token: scopes api and write_repository
-	// Fresh returns Token as it is now; nothing where that cannot be told. It is asked
-	// before each request, so that who changes the token need not restart us; nil for one
-	// that does not change. The account stays the same.
-	Fresh func() []byte
-	// HTTP speaks to the server; nil is Go's own. Of a given one only the transport
-	// is used: a certificate authority of one's own is in it.
-	HTTP *http.Client
-	Now  func() time.Time // nil is time.Now
-	Log  *slog.Logger     // nil says nothing
-	// CacheBytes bounds the answers that are kept to ask for news only; 0 is
-	// 32 MiB, less than 0 keeps none.
-	CacheBytes int64
-	// RetryDelay is the wait before the first repetition, the next ones are
-	// longer; 0 is half a second.
-	RetryDelay time.Duration
-	// Timeout bounds one request, its answer included; 0 is 30 s.
-	Timeout time.Duration
-}
+// Options say which GitLab to speak to and as whom: URL "" is gitlab.com, Token needs the scopes
+// api and write_repository.
+type Options = rest.Login
 
 // Forge is a GitLab. It is safe for concurrent use.
 type Forge struct {
-	web    *url.URL // ends in a slash
-	wire   *rest.Wire
-	client *gitlab.Client
-	token  *rest.Token
-	posts  *rest.Posts
-	self   rest.Self
+	web   *url.URL // ends in a slash
+	wire  *rest.Wire
+	api   *rest.API
+	token *rest.Token
+	posts *rest.Posts
+	self  rest.Self
 }
 
 var (
 	_ forge.Forge   = (*Forge)(nil)
 	_ forge.Clock   = (*Forge)(nil)
+	_ forge.Changes = (*Forge)(nil)
 	_ forge.Editors = (*Forge)(nil)
 )
 
@@ -76,22 +54,12 @@ func New(o Options) (*Forge, error) {
 	if f.token, err = rest.NewToken("gitlab", token, o.Fresh); err != nil {
 		return nil, err
 	}
-	f.wire = rest.New(rest.Options{
-		Name: "GitLab", Home: web, HTTP: o.HTTP, Now: o.Now, Log: o.Log, CacheBytes: o.CacheBytes, RetryDelay: o.RetryDelay, Timeout: o.Timeout,
-	})
+	f.wire = rest.New(rest.Options{Login: o, Name: "GitLab", Home: web})
 	f.posts = rest.NewPosts(f.wire)
 	line := f.wire.Line(rest.Bearer{Token: f.token.Now, Next: tailed{f.wire.Base}}, "token")
-	// Repeating, waiting for limits and the credential are the line's.
-	f.client, err = gitlab.NewAuthSourceClient(gitlab.Unauthenticated{},
-		gitlab.WithBaseURL(web.JoinPath("api/v4/").String()), gitlab.WithHTTPClient(line.Client()), gitlab.WithCustomLimiter(unlimited{}),
-		gitlab.WithoutRetries(), gitlab.WithUserAgent("toritsugi"), gitlab.WithURLWarningLogger(slog.New(slog.DiscardHandler)))
-	return f, err
+	f.api = &rest.API{Base: web.JoinPath("api/v4/"), Client: line.Client()}
+	return f, nil
 }
-
-// unlimited is no limit of the client's own.
-type unlimited struct{}
-
-func (unlimited) Wait(context.Context) error { return nil }
 
 // parseAddress is the address of the web pages, which the API and git lie below.
 func parseAddress(s string) (*url.URL, error) {
@@ -112,7 +80,7 @@ func (f *Forge) ServerTime() time.Time { return f.wire.ServerTime() }
 func (f *Forge) Self(ctx context.Context) (forge.Person, error) {
 	return f.self.Is(ctx, func(ctx context.Context) (forge.Person, error) {
 		var u gitlab.User
-		_, err := f.asking("", i18n.E("rest.do_self")).get(ctx, "user", nil, &u)
+		_, err := f.asking("", i18n.E("rest.do_self")).Get(ctx, "user", nil, &u)
 		p := person(u.ID, u.Username)
 		p.Bot = p.Bot || u.Bot
 		return p, err
@@ -139,14 +107,4 @@ func user(u *gitlab.BasicUser) forge.Person {
 		return person(0, "")
 	}
 	return person(u.ID, u.Username)
-}
-
-func users(all []*gitlab.BasicUser) []forge.Person {
-	var people []forge.Person
-	for _, u := range all {
-		if u != nil {
-			people = append(people, user(u))
-		}
-	}
-	return people
 }

@@ -11,20 +11,13 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/task"
 )
 
 // mostEvents bounds how far back an item's history is read, events.
 const mostEvents = 2000
-
-// act is that a trigger was put on an item, or taken away.
-type act struct {
-	by    forge.Person
-	at    time.Time
-	event string
-	on    bool
-}
 
 // Asked implements forge.Tracker. Labels have a history of their own; who assigned whom
 // is told by the notes that the server writes. An act that lies more than 2,000 events
@@ -34,7 +27,7 @@ func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.A
 	if err != nil {
 		return forge.Asked{}, err
 	}
-	var last []*act
+	var last []*rest.Act
 	if t.Label != "" {
 		a, err := d.labelled(ctx, at, t.Label)
 		if err != nil {
@@ -49,42 +42,24 @@ func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.A
 		}
 		last = append(last, a)
 	}
-	// Each trigger is decided by the last act about it; the later one counts.
-	var asked, taken *act
-	for _, a := range last {
-		switch {
-		case a == nil:
-		case a.on && (asked == nil || a.at.After(asked.at)):
-			asked = a
-		case !a.on && (taken == nil || a.at.After(taken.at)):
-			taken = a
+	if len(last) == 0 { // the item was not asked for yet
+		if _, err = d.Get(ctx, at, nil, nil); err != nil {
+			return forge.Asked{}, err
 		}
 	}
-	switch {
-	case asked != nil:
-		return forge.Asked{By: asked.by, At: asked.at, Event: asked.event}, nil
-	case taken != nil:
-		return forge.Asked{}, &forge.TriggerRemoved{By: taken.by, At: taken.at}
-	}
-	if len(last) == 0 { // the item was not asked for yet
-		_, err = d.get(ctx, at, nil, nil)
-	}
-	if err == nil {
-		err = forge.ErrNotAsked
-	}
-	return forge.Asked{}, err
+	return rest.Asked(last...)
 }
 
 // labelled is the last act about a label, nil where there is none. A label that
 // came with an import has no history: nobody put it on.
-func (d *call) labelled(ctx context.Context, at, label string) (a *act, err error) {
+func (d *call) labelled(ctx context.Context, at, label string) (a *rest.Act, err error) {
 	read := 0
-	_, err = backward(ctx, d, at+"/resource_label_events", nil, func(page []*gitlab.LabelEvent) bool {
+	_, err = rest.Backward(ctx, d, at+"/resource_label_events", nil, func(page []*gitlab.LabelEvent) bool {
 		read += len(page)
 		slices.SortStableFunc(page, func(a, b *gitlab.LabelEvent) int { return cmp.Compare(a.ID, b.ID) })
 		for _, e := range page { // the last one counts
 			if strings.EqualFold(e.Label.Name, label) {
-				a = &act{by: user(&e.User), at: when(e.CreatedAt), event: "label-" + strconv.FormatInt(e.ID, 10), on: e.Action == "add"}
+				a = &rest.Act{By: user(&e.User), At: when(e.CreatedAt), Event: "label-" + strconv.FormatInt(e.ID, 10), On: e.Action == "add"}
 			}
 		}
 		return a == nil && read < mostEvents
@@ -94,7 +69,7 @@ func (d *call) labelled(ctx context.Context, at, label string) (a *act, err erro
 
 // assigned is the last act about who works on an item, nil where there is none. Source:
 // GitLab, app/services/system_notes/issuables_service.rb.
-func (d *call) assigned(ctx context.Context, at string, to forge.Person) (a *act, err error) {
+func (d *call) assigned(ctx context.Context, at string, to forge.Person) (a *rest.Act, err error) {
 	told := false // of any assignment
 	err = d.system(ctx, at, func(n *gitlab.Note) bool {
 		gets, loses, ok := assignment(n.Body)
@@ -102,7 +77,7 @@ func (d *call) assigned(ctx context.Context, at string, to forge.Person) (a *act
 		if !ok || !names(gets, to.Login) && !names(loses, to.Login) && !strings.HasPrefix(n.Body, "removed assignee") {
 			return true
 		}
-		a = &act{by: person(n.Author.ID, n.Author.Username), at: when(n.CreatedAt), event: "note-" + strconv.FormatInt(n.ID, 10), on: names(gets, to.Login)}
+		a = &rest.Act{By: person(n.Author.ID, n.Author.Username), At: when(n.CreatedAt), Event: "note-" + strconv.FormatInt(n.ID, 10), On: names(gets, to.Login)}
 		return false
 	})
 	if err != nil || a != nil || told {
@@ -115,11 +90,11 @@ func (d *call) assigned(ctx context.Context, at string, to forge.Person) (a *act
 		CreatedAt *time.Time          `json:"created_at"`
 		Assignees []*gitlab.BasicUser `json:"assignees"`
 	}
-	if _, err := d.get(ctx, at, nil, &g); err != nil {
+	if _, err := d.Get(ctx, at, nil, &g); err != nil {
 		return nil, err
 	}
-	if (forge.Item{Assignees: users(g.Assignees)}).AssignedTo(to) {
-		a = &act{by: user(g.Author), at: when(g.CreatedAt), event: "item-" + strconv.FormatInt(g.ID, 10), on: true}
+	if (forge.Item{Assignees: rest.Each(g.Assignees, user)}).AssignedTo(to) {
+		a = &rest.Act{By: user(g.Author), At: when(g.CreatedAt), Event: "item-" + strconv.FormatInt(g.ID, 10), On: true}
 	}
 	return a, nil
 }
@@ -139,18 +114,13 @@ func assignment(body string) (gets, loses string, ok bool) {
 var atName = lazyregexp.New(`@([0-9A-Za-z_](?:[0-9A-Za-z_.-]*[0-9A-Za-z_-])?)`)
 
 func names(text, login string) bool {
-	for _, m := range atName().FindAllStringSubmatch(text, -1) {
-		if strings.EqualFold(m[1], login) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(atName().FindAllStringSubmatch(text, -1), func(m []string) bool { return strings.EqualFold(m[1], login) })
 }
 
 // system reads the notes that the server wrote, the last first, until use returns false.
 func (d *call) system(ctx context.Context, at string, use func(*gitlab.Note) bool) error {
 	read := 0
-	return forward(ctx, d, at+"/notes", query("sort", "desc", "order_by", "created_at", "activity_filter", "only_activity"), func(page []*gitlab.Note) bool {
+	return rest.Forward(ctx, d, at+"/notes", query("sort", "desc", "order_by", "created_at", "activity_filter", "only_activity"), func(page []*gitlab.Note) bool {
 		read += len(page)
 		for _, n := range page {
 			if n.System && !use(n) {
@@ -185,10 +155,6 @@ func (f *Forge) EditedSince(ctx context.Context, k task.Key, from time.Time) ([]
 }
 
 func edits(body string) bool {
-	for _, how := range []string{"changed the description", "changed title from ", "marked the task ", "marked the checklist item "} {
-		if strings.HasPrefix(body, how) {
-			return true
-		}
-	}
-	return false
+	all := []string{"changed the description", "changed title from ", "marked the task ", "marked the checklist item "}
+	return slices.ContainsFunc(all, func(how string) bool { return strings.HasPrefix(body, how) })
 }

@@ -47,9 +47,9 @@ func (f *Forge) projects(ctx context.Context, r forge.Repo) ([]*gitlab.Project, 
 	if !rest.IsRepo(forge.Repo{Owner: r.Owner, Name: "x"}) {
 		return nil, d.Unknown()
 	}
-	all, err := pages[gitlab.Project](ctx, d, path("groups", r.Owner, "projects"), query("archived", "false", "with_shared", "false", "order_by", "id", "sort", "asc"))
+	all, err := rest.Pages[gitlab.Project](ctx, d, path("groups", r.Owner, "projects"), query("archived", "false", "with_shared", "false", "order_by", "id", "sort", "asc"))
 	if forge.Is(err, forge.NotFound) { // no group, but perhaps a person
-		all, err = pages[gitlab.Project](ctx, d, path("users", r.Owner, "projects"), query("archived", "false", "order_by", "id", "sort", "asc"))
+		all, err = rest.Pages[gitlab.Project](ctx, d, path("users", r.Owner, "projects"), query("archived", "false", "order_by", "id", "sort", "asc"))
 	}
 	return all, err
 }
@@ -57,7 +57,7 @@ func (f *Forge) projects(ctx context.Context, r forge.Repo) ([]*gitlab.Project, 
 // read reads the project itself, where it is by now.
 func (d *call) read(ctx context.Context) (*gitlab.Project, error) {
 	var g gitlab.Project
-	_, err := d.get(ctx, d.project, nil, &g)
+	_, err := d.Get(ctx, d.project, nil, &g)
 	return &g, err
 }
 
@@ -114,6 +114,22 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 	return rest.Bearing(items, t), nil
 }
 
+// Changed implements forge.Changes.
+func (f *Forge) Changed(ctx context.Context, r forge.Repo, since time.Time) (bool, error) {
+	d, err := f.at(r, i18n.E("gitlab.do_list"))
+	if err != nil {
+		return false, err
+	}
+	for _, kind := range []string{"issues", "merge_requests"} {
+		var some []struct{}
+		_, err := d.Get(ctx, d.below(kind), query("state", "all", "updated_after", stamp(since), "per_page", "1"), &some)
+		if err != nil || len(some) > 0 {
+			return len(some) > 0, err
+		}
+	}
+	return false, nil
+}
+
 // filters are the queries that find what bears a trigger.
 func (d *call) filters(ctx context.Context, t forge.Trigger) ([]url.Values, error) {
 	var all []url.Values
@@ -163,17 +179,13 @@ func item(r forge.Repo, g *gitlab.Issue) forge.Item {
 	i := forge.Item{
 		Key:   task.Key{Source: "gitlab", Owner: r.Owner, Repo: r.Name, Type: issue, ID: strconv.FormatInt(g.IID, 10)},
 		Title: g.Title, Body: g.Description, Author: person(0, ""),
-		Open: g.State == "opened", Locked: g.DiscussionLocked, URL: g.WebURL,
+		Open: g.State == "opened", URL: g.WebURL,
 		Created: when(g.CreatedAt), Updated: when(g.UpdatedAt), Labels: g.Labels,
 	}
 	if g.Author != nil {
 		i.Author = person(g.Author.ID, g.Author.Username)
 	}
-	for _, a := range g.Assignees {
-		if a != nil {
-			i.Assignees = append(i.Assignees, person(a.ID, a.Username))
-		}
-	}
+	i.Assignees = rest.Each(g.Assignees, func(a *gitlab.IssueAssignee) forge.Person { return person(a.ID, a.Username) })
 	return i
 }
 
@@ -188,16 +200,16 @@ func undraft(title string) string { return draftTitle().ReplaceAllString(title, 
 func mergeItem(r forge.Repo, g *gitlab.BasicMergeRequest) forge.Item {
 	i := forge.Item{
 		Key:   task.Key{Source: "gitlab", Owner: r.Owner, Repo: r.Name, Type: mergeRequest, ID: strconv.FormatInt(g.IID, 10)},
-		Title: g.Title, Body: g.Description, Author: user(g.Author), Assignees: users(g.Assignees),
+		Title: g.Title, Body: g.Description, Author: user(g.Author), Assignees: rest.Each(g.Assignees, user),
 		// While it is being merged it is locked.
-		Open: g.State == "opened" || g.State == "locked", Locked: g.DiscussionLocked, URL: g.WebURL,
+		Open: g.State == "opened" || g.State == "locked", URL: g.WebURL,
 		Created: when(g.CreatedAt), Updated: when(g.UpdatedAt), Labels: g.Labels,
 		Pull: &forge.Pull{
 			Draft: g.Draft, Merged: g.State == "merged", Marker: rest.MarkerIn(g.Description), Ref: fmt.Sprintf("refs/merge-requests/%d/head", g.IID),
 			Head:      forge.Branch{Name: g.SourceBranch, Commit: g.SHA},
 			Base:      forge.Branch{Repo: r, Name: g.TargetBranch},
 			Conflicts: g.HasConflicts && g.State == "opened",
-			Editable:  g.AllowCollaboration, Reviewers: users(g.Reviewers),
+			Reviewers: rest.Each(g.Reviewers, user),
 		},
 	}
 	if g.Draft {
@@ -218,13 +230,13 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 	}
 	if k.Type == mergeRequest {
 		var g gitlab.MergeRequest
-		if _, err := d.get(ctx, at, nil, &g); err != nil {
+		if _, err := d.Get(ctx, at, nil, &g); err != nil {
 			return forge.Item{}, err
 		}
 		return d.whole(ctx, forge.RepoOf(k), &g)
 	}
 	var g gitlab.Issue
-	if _, err := d.get(ctx, at, nil, &g); err != nil {
+	if _, err := d.Get(ctx, at, nil, &g); err != nil {
 		return forge.Item{}, err
 	}
 	p, err := d.read(ctx)
@@ -252,7 +264,7 @@ func (d *call) whole(ctx context.Context, r forge.Repo, g *gitlab.MergeRequest) 
 	i.Pull.Base.Commit = g.DiffRefs.StartSha
 	if i.Pull.Head.Repo == (forge.Repo{}) && g.SourceProjectID != 0 {
 		var from gitlab.Project
-		switch _, err := d.get(ctx, path("projects", g.SourceProjectID), nil, &from); {
+		switch _, err := d.Get(ctx, path("projects", g.SourceProjectID), nil, &from); {
 		case err == nil:
 			i.Pull.Head.Repo = repository(&from).Repo
 		case !forge.Is(err, forge.NotFound) && !forge.Is(err, forge.Forbidden): // it is gone, or hidden

@@ -17,7 +17,7 @@ import (
 // labels are the names of a project's labels, its groups' among them, that are that
 // name but for case: to GitLab those are labels of their own.
 func (d *call) labels(ctx context.Context, name string) ([]string, error) {
-	all, err := pages[gitlab.Label](ctx, d, d.below("labels"), query("search", name))
+	all, err := rest.Pages[gitlab.Label](ctx, d, d.below("labels"), query("search", name))
 	var names []string
 	for _, l := range all {
 		if strings.EqualFold(l.Name, name) && !slices.Contains(names, l.Name) {
@@ -27,19 +27,20 @@ func (d *call) labels(ctx context.Context, name string) ([]string, error) {
 	return names, err
 }
 
+func (d *call) allLabels(ctx context.Context) ([]string, error) {
+	all, err := rest.Pages[gitlab.Label](ctx, d, d.below("labels"), nil)
+	return rest.Each(all, func(l *gitlab.Label) string { return l.Name }), err
+}
+
 // EnsureLabels implements forge.Tracker.
 func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.Label) error {
 	d, err := f.at(r, i18n.E("rest.do_labels"))
 	if err != nil {
 		return err
 	}
-	have, err := pages[gitlab.Label](ctx, d, d.below("labels"), nil)
+	names, err := d.allLabels(ctx)
 	if err != nil {
 		return err
-	}
-	var names []string
-	for _, l := range have {
-		names = append(names, l.Name)
 	}
 	for _, l := range wanted {
 		if rest.Contains(names, l.Name) {
@@ -62,24 +63,16 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 		return err
 	}
 	var on struct{ Labels []string }
-	if _, err := d.get(ctx, at, nil, &on); err != nil {
+	if _, err := d.Get(ctx, at, nil, &on); err != nil {
 		return err
 	}
-	var missing, leave []string
-	for _, l := range add {
-		if rest.Contains(on.Labels, l) || rest.Contains(missing, l) {
-			continue
-		}
+	missing, leave := rest.LabelChanges(on.Labels, add, remove)
+	for i, l := range missing {
 		names, err := d.labels(ctx, l)
 		if err != nil {
 			return err
 		}
-		missing = append(missing, append(names, l)[0])
-	}
-	for _, l := range on.Labels {
-		if rest.Contains(remove, l) && !rest.Contains(add, l) {
-			leave = append(leave, l)
-		}
+		missing[i] = append(names, l)[0]
 	}
 	body := map[string]string{}
 	if missing != nil {

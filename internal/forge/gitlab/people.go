@@ -16,7 +16,7 @@ import (
 func (f *Forge) Person(ctx context.Context, r forge.Repo, login string) (forge.Person, error) {
 	d := f.asking(r.String(), i18n.E("rest.do_person", login))
 	var found []*gitlab.User
-	if _, err := d.get(ctx, "users", query("username", login), &found); err != nil {
+	if _, err := d.Get(ctx, "users", query("username", login), &found); err != nil {
 		return forge.Person{}, err
 	}
 	for _, u := range rest.Present(found) {
@@ -33,7 +33,7 @@ func (f *Forge) Person(ctx context.Context, r forge.Repo, login string) (forge.P
 // account is an account's own page.
 func (d *call) account(ctx context.Context, id int64) (*gitlab.User, error) {
 	var u gitlab.User
-	_, err := d.get(ctx, path("users", id), nil, &u)
+	_, err := d.Get(ctx, path("users", id), nil, &u)
 	return &u, err
 }
 
@@ -48,7 +48,7 @@ func (f *Forge) Permission(ctx context.Context, r forge.Repo, p forge.Person) (f
 		return forge.None, err
 	}
 	var m gitlab.ProjectMember
-	_, err = d.get(ctx, d.below("members", "all", p.ID), nil, &m)
+	_, err = d.Get(ctx, d.below("members", "all", p.ID), nil, &m)
 	switch {
 	case forge.Is(err, forge.NotFound):
 		return d.outside(ctx, p)

@@ -3,6 +3,7 @@ package gitlab
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,16 +17,11 @@ import (
 
 // Post implements forge.Tracker.
 func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forge.Comment, error) {
-	d, at, err := f.on(k, "gitlab.do_post")
+	l, err := f.talk(ctx, k, "gitlab.do_post")
 	if err != nil {
 		return forge.Comment{}, err
 	}
-	self, err := f.Self(ctx)
-	if err != nil {
-		return forge.Comment{}, err
-	}
-	n := &notes{talk{f: f, d: d, self: self, at: at, kind: k.Type, iid: k.ID}}
-	return f.posts.Post(ctx, &d.Call, k, n, marker, harmless(body))
+	return f.posts.Post(ctx, &l.d.Call, k, l.posted(), marker, harmless(body))
 }
 
 var quickAction = lazyregexp.New(`(?m)^/([A-Za-z])`)
@@ -42,51 +38,18 @@ func harmless(text string) string {
 	return quickAction().ReplaceAllString(text, " /$1")
 }
 
-// notes implements rest.Notes on one item.
-type notes struct{ talk }
-
-func (c *notes) Changed(ctx context.Context, from time.Time) (all []forge.Comment, err error) {
-	var list []*gitlab.Note
-	if from.IsZero() {
-		_, err = backward(ctx, c.d, c.at+"/notes", query("sort", "asc", "order_by", "created_at", "activity_filter", "only_comments"), func(page []*gitlab.Note) bool {
-			list = append(list, page...)
-			return true
-		})
-	} else {
-		list, err = c.d.changed(ctx, c.at, from)
-	}
-	for _, n := range list {
-		if !n.System {
-			all = append(all, c.comment(n))
-		}
-	}
-	return all, err
+// posted are the notes of the item as they are posted, without the server's.
+func (l *talk) posted() *rest.NotesOf[gitlab.Note] {
+	return &rest.NotesOf[gitlab.Note]{On: l.d, List: l.at + "/notes", Each: l.at + "/notes", Method: http.MethodPut, Comment: l.comment,
+		Read: func(ctx context.Context, from time.Time) (all []*gitlab.Note, err error) {
+			if from.IsZero() {
+				_, err = rest.Backward(ctx, l.d, l.at+"/notes", query("sort", "asc", "order_by", "created_at", "activity_filter", "only_comments"), func(page []*gitlab.Note) bool {
+					all = append(all, page...)
+					return true
+				})
+			} else {
+				all, err = l.d.changed(ctx, l.at, from)
+			}
+			return slices.DeleteFunc(all, func(n *gitlab.Note) bool { return n.System }), err
+		}}
 }
-
-func (c *notes) note(id string) string {
-	return c.at + "/" + path("notes", strings.TrimPrefix(id, string(forge.Note)+"/"))
-}
-
-func (c *notes) Note(ctx context.Context, id string) (forge.Comment, error) {
-	var n gitlab.Note
-	_, err := c.d.get(ctx, c.note(id), nil, &n)
-	return c.comment(&n), err
-}
-
-func (c *notes) Add(ctx context.Context, text string) (forge.Comment, error) {
-	var n gitlab.Note
-	err := c.d.send(ctx, http.MethodPost, c.at+"/notes", map[string]string{"body": text}, &n)
-	return c.comment(&n), err
-}
-
-func (c *notes) Edit(ctx context.Context, id, text string) (forge.Comment, error) {
-	var n gitlab.Note
-	err := c.d.send(ctx, http.MethodPut, c.note(id), map[string]string{"body": text}, &n)
-	return c.comment(&n), err
-}
-
-func (c *notes) Delete(ctx context.Context, id string) error {
-	return c.d.send(ctx, http.MethodDelete, c.note(id), nil, nil)
-}
-
-var _ rest.Notes = (*notes)(nil)

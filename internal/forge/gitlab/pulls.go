@@ -10,6 +10,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -38,7 +39,7 @@ func (x *proposals) Ours(ctx context.Context, branch string) ([]forge.Item, erro
 		return nil, err
 	}
 	q := query("state", "all", "source_branch", branch, "author_id", strconv.FormatInt(self.ID, 10), "order_by", "created_at", "sort", "asc")
-	all, err := pages[gitlab.BasicMergeRequest](ctx, x.d, x.d.below("merge_requests"), q)
+	all, err := rest.Pages[gitlab.BasicMergeRequest](ctx, x.d, x.d.below("merge_requests"), q)
 	var ours []forge.Item
 	for _, g := range all {
 		if g.SourceBranch == branch && g.SourceProjectID == g.TargetProjectID && user(g.Author).ID == self.ID {
@@ -65,7 +66,7 @@ func short(title string) string {
 // Open implements rest.Pulls. GitLab opens merge requests of branches that are not there,
 // too: it is looked before.
 func (x *proposals) Open(ctx context.Context, p forge.Proposal) (forge.Item, error) {
-	if _, err := x.d.get(ctx, x.d.below("repository", "branches", p.Head), nil, nil); err != nil {
+	if _, err := x.d.Get(ctx, x.d.below("repository", "branches", p.Head), nil, nil); err != nil {
 		if forge.Is(err, forge.NotFound) {
 			err = x.d.Answered(http.StatusBadRequest, p.Head+": branch not found", nil, nil, err)
 		}
@@ -93,7 +94,7 @@ func (x *proposals) Edit(ctx context.Context, i forge.Item, title, body string) 
 // Whole implements rest.Pulls.
 func (x *proposals) Whole(ctx context.Context, i forge.Item) (forge.Item, error) {
 	var g gitlab.MergeRequest
-	if _, err := x.d.get(ctx, x.at(i), nil, &g); err != nil {
+	if _, err := x.d.Get(ctx, x.at(i), nil, &g); err != nil {
 		return forge.Item{}, err
 	}
 	return x.d.whole(ctx, x.r, &g)
@@ -117,7 +118,7 @@ func (f *Forge) merge(ctx context.Context, k task.Key, what string) (d *call, at
 		return nil, "", nil, d.Unknown()
 	}
 	g = &gitlab.MergeRequest{}
-	_, err = d.get(ctx, at, nil, g)
+	_, err = d.Get(ctx, at, nil, g)
 	return d, at, g, err
 }
 
@@ -149,10 +150,7 @@ func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person
 	if err != nil {
 		return err
 	}
-	var ids []int64
-	for _, u := range users(g.Reviewers) {
-		ids = append(ids, u.ID)
-	}
+	ids := rest.Each(g.Reviewers, func(u *gitlab.BasicUser) int64 { return user(u).ID })
 	asked := len(ids)
 	for _, w := range of {
 		if w.ID == 0 || w.ID == user(g.Author).ID || slices.Contains(ids, w.ID) {

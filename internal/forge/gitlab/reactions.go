@@ -9,6 +9,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/task"
 )
 
@@ -51,7 +52,7 @@ func (f *Forge) Reactions(ctx context.Context, k task.Key, comment string) ([]fo
 	if err != nil {
 		return nil, err
 	}
-	list, err := pages[gitlab.AwardEmoji](ctx, d, at, nil)
+	list, err := rest.Pages[gitlab.AwardEmoji](ctx, d, at, nil)
 	var all []forge.Reaction
 	for _, g := range list {
 		for sign, name := range signs {

@@ -16,17 +16,13 @@ var _ forge.Threads = (*Forge)(nil)
 
 // Reply implements forge.Threads.
 func (f *Forge) Reply(ctx context.Context, k task.Key, remark, marker, body string) (forge.Comment, error) {
-	d, at, err := f.on(k, "gitlab.do_post")
+	l, err := f.talk(ctx, k, "gitlab.do_post")
 	if err != nil {
 		return forge.Comment{}, err
 	}
-	self, err := f.Self(ctx)
-	if err != nil {
-		return forge.Comment{}, err
-	}
-	return f.posts.Reply(ctx, &d.Call, f, k, remark, marker, func(to forge.Comment) (forge.Comment, error) {
+	return f.posts.Reply(ctx, &l.d.Call, f, k, remark, marker, func(to forge.Comment) (forge.Comment, error) {
 		thread := ""
-		err := forward(ctx, d, at+"/discussions", nil, func(page []*gitlab.Discussion) bool {
+		err := rest.Forward(ctx, l.d, l.at+"/discussions", nil, func(page []*gitlab.Discussion) bool {
 			for _, t := range page {
 				if slices.ContainsFunc(t.Notes, func(n *gitlab.Note) bool { return n != nil && rest.CommentID(forge.Line, n.ID) == to.ID }) {
 					thread = t.ID
@@ -39,8 +35,8 @@ func (f *Forge) Reply(ctx context.Context, k task.Key, remark, marker, body stri
 		}
 		var n gitlab.Note
 		text := map[string]string{"body": rest.Mark(harmless(body), marker)}
-		err = d.send(ctx, http.MethodPost, at+"/"+path("discussions", thread, "notes"), text, &n)
-		c := (&talk{f: f, d: d, self: self, at: at, kind: k.Type, iid: k.ID}).comment(&n)
+		err = l.d.send(ctx, http.MethodPost, l.at+"/"+path("discussions", thread, "notes"), text, &n)
+		c := l.comment(&n)
 		c.ReplyTo = to.ID
 		return c, err
 	})

@@ -20,20 +20,16 @@ var _ forge.Reviewer = (*Forge)(nil)
 // Review implements forge.Reviewer. It is written as drafts, which are published together: people
 // are notified once.
 func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (c forge.Comment, err error) {
-	d, at, err := f.on(k, "gitlab.do_reviewing")
-	if err != nil {
-		return c, err
-	}
-	self, err := f.Self(ctx)
+	l, err := f.talk(ctx, k, "gitlab.do_reviewing")
 	if err != nil {
 		return c, err
 	}
 	unlock, err := f.posts.Turns.Enter(ctx, strings.ToLower(k.String()))
 	if err != nil {
-		return c, d.Explain(ctx, err)
+		return c, l.d.Explain(ctx, err)
 	}
 	defer unlock()
-	w := &reviewing{d: d, at: at, notes: &notes{talk{f: f, d: d, self: self, at: at, kind: k.Type, iid: k.ID}}}
+	w := &reviewing{talk: l}
 	if c, err = w.find(ctx, p.Marker); err != nil || c.ID != "" {
 		return c, err
 	}
@@ -48,9 +44,7 @@ func (f *Forge) Review(ctx context.Context, k task.Key, p forge.ReviewPost) (c f
 
 // reviewing is a review that is to be there.
 type reviewing struct {
-	d     *call
-	at    string
-	notes *notes
+	*talk
 	said  map[string]bool // markers of what is published
 	ours  []int64         // drafts of it
 	other bool            // the account has drafts of another kind: a person's
@@ -58,7 +52,7 @@ type reviewing struct {
 
 // find returns the note with the marker, and notes which of ours there are.
 func (w *reviewing) find(ctx context.Context, marker string) (c forge.Comment, err error) {
-	all, err := w.notes.Changed(ctx, time.Time{})
+	all, err := w.posted().Changed(ctx, time.Time{})
 	w.said = map[string]bool{}
 	for _, n := range all {
 		if w.said[n.Marker] = true; n.Marker == marker {
@@ -71,11 +65,11 @@ func (w *reviewing) find(ctx context.Context, marker string) (c forge.Comment, e
 // write writes the drafts that are not there yet, the text last: what GitLab does not take on
 // its line is part of that.
 func (w *reviewing) write(ctx context.Context, p forge.ReviewPost) error {
-	drafts, err := pages[gitlab.DraftNote](ctx, w.d, w.at+"/draft_notes", nil)
+	drafts, err := rest.Pages[gitlab.DraftNote](ctx, w.d, w.at+"/draft_notes", nil)
 	if err != nil {
 		return err
 	}
-	versions, err := pages[gitlab.MergeRequestDiffVersion](ctx, w.d, w.at+"/versions", nil)
+	versions, err := rest.Pages[gitlab.MergeRequestDiffVersion](ctx, w.d, w.at+"/versions", nil)
 	if err != nil {
 		return err
 	}

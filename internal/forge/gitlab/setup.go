@@ -10,6 +10,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/rest"
 	"toritsugi/internal/i18n"
 )
 
@@ -27,7 +28,7 @@ func (f *Forge) Rights(ctx context.Context, r forge.Repo) (p forge.Permission, m
 		return forge.None, nil, err
 	}
 	var t struct{ Scopes []string }
-	_, err = f.asking("", i18n.E("gitlab.do_scopes")).get(ctx, path("personal_access_tokens", "self"), nil, &t)
+	_, err = f.asking("", i18n.E("gitlab.do_scopes")).Get(ctx, path("personal_access_tokens", "self"), nil, &t)
 	switch {
 	case forge.Is(err, forge.Invalid), forge.Is(err, forge.Forbidden), forge.Is(err, forge.NotFound):
 		return p, nil, nil
@@ -48,12 +49,7 @@ func (f *Forge) Labels(ctx context.Context, r forge.Repo) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := pages[gitlab.Label](ctx, d, d.below("labels"), nil)
-	var names []string
-	for _, l := range all {
-		names = append(names, l.Name)
-	}
-	return names, err
+	return d.allLabels(ctx)
 }
 
 // webhook is a webhook of a project. Servers before 19.0 do not tell whether it has a secret.
@@ -88,7 +84,7 @@ func (f *Forge) hook(ctx context.Context, r forge.Repo, url string) (*call, *web
 		return nil, nil, err
 	}
 	d.forbidden = i18n.E("gitlab.advice_hook")
-	all, err := pages[webhook](ctx, d, d.below("hooks"), nil)
+	all, err := rest.Pages[webhook](ctx, d, d.below("hooks"), nil)
 	for _, h := range all {
 		if h.URL == url {
 			return d, h, err

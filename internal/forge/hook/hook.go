@@ -137,7 +137,11 @@ func (r *Receiver) take(req *http.Request) (status int, text string) {
 	if req.ContentLength > MaxBody {
 		return tooLarge()
 	}
-	proof, err := r.vendor.prove(req.Header, r.opt.Secret(), r.opt.Now())
+	secret := r.opt.Secret()
+	if secret == "" {
+		return r.refuse(errSecret)
+	}
+	proof, err := r.vendor.prove(req.Header, secret, r.opt.Now())
 	if err != nil {
 		return r.refuse(err)
 	}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,15 +26,14 @@ type Call struct {
 	Server
 	Repo string      // "" for the server itself
 	What *i18n.Error // "Reading #12"
+	API  *API
+	// Refused explains an answer that is an error.
+	Refused func(*Answer) error
 }
 
 // Failed makes the error of a call: what the server said, and what to do.
 func (d *Call) Failed(kind forge.Kind, status int, said, advice, cause error) *forge.Error {
-	repo := d.Repo
-	if repo == "" {
-		repo = d.Name
-	}
-	e := i18n.E("rest.failed", d.What, repo, said, advice)
+	e := i18n.E("rest.failed", d.What, cmp.Or(d.Repo, d.Name), said, advice)
 	e.Err = cause
 	return &forge.Error{Kind: kind, Status: status, Err: e}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
@@ -69,6 +70,44 @@ func Bearing(items []forge.Item, t forge.Trigger) []forge.Item {
 	})
 	slices.SortStableFunc(items, func(a, b forge.Item) int { return a.Updated.Compare(b.Updated) })
 	return items
+}
+
+// Act is that a trigger was put on an item, or taken away.
+type Act struct {
+	By    forge.Person
+	At    time.Time
+	Event string
+	On    bool
+}
+
+// Asked is forge.Tracker's, by the last act about each trigger, nil for none: the later one counts.
+func Asked(last ...*Act) (forge.Asked, error) {
+	var on, off *Act
+	for _, a := range last {
+		switch {
+		case a == nil:
+		case a.On && (on == nil || a.At.After(on.At)):
+			on = a
+		case !a.On && (off == nil || a.At.After(off.At)):
+			off = a
+		}
+	}
+	switch {
+	case on != nil:
+		return forge.Asked{By: on.By, At: on.At, Event: on.Event}, nil
+	case off != nil:
+		return forge.Asked{}, &forge.TriggerRemoved{By: off.By, At: off.At}
+	}
+	return forge.Asked{}, forge.ErrNotAsked
+}
+
+// Meant reports whether an account is that of a trigger: by its number, or, where that names none, by
+// its name.
+func Meant(account, trigger forge.Person) bool {
+	if trigger.ID != 0 {
+		return account.ID == trigger.ID
+	}
+	return trigger.Login != "" && strings.EqualFold(account.Login, trigger.Login)
 }
 
 // Self is our own account, which is asked for once: what was answered stays.

@@ -13,18 +13,6 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Notes are the notes on one item. Of one that our account did not write Marker is "".
-type Notes interface {
-	// Changed lists the notes that were written or edited at or after a time, all for
-	// the zero time; others may be among them.
-	Changed(ctx context.Context, since time.Time) ([]forge.Comment, error)
-	// Note is one of them, an error of kind NotFound or Gone where it was deleted.
-	Note(ctx context.Context, id string) (forge.Comment, error)
-	Add(ctx context.Context, text string) (forge.Comment, error)
-	Edit(ctx context.Context, id, text string) (forge.Comment, error)
-	Delete(ctx context.Context, id string) error
-}
-
 // Posts makes sure that each of our comments is there once. It is safe for concurrent use.
 type Posts struct {
 	Turns channel.Turns // by item, and by what else is made once

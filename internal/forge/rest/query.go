@@ -78,34 +78,3 @@ func Page(q url.Values, n int) url.Values {
 func Present[T any](all []*T) []*T {
 	return slices.DeleteFunc(all, func(e *T) bool { return e == nil })
 }
-
-// Since reads a list ordered by the time of the last change, from a time on, each element
-// once; read reads the nth page of what changed at or after a time. It goes on from the last
-// time seen, not from the last place: what changes or leaves meanwhile moves no other one
-// out of sight. It stops after most.
-func Since[T any](from time.Time, most int, id func(*T) int64, at func(*T) time.Time, read func(from time.Time, n int) (page []*T, more bool, err error)) ([]*T, error) {
-	var all []*T
-	seen := map[int64]bool{}
-	for n := 1; ; {
-		v, more, err := read(from, n)
-		if err != nil {
-			return nil, err
-		}
-		v = Present(v)
-		for _, e := range v {
-			if !seen[id(e)] {
-				seen[id(e)] = true
-				all = append(all, e)
-			}
-		}
-		if !more || len(v) == 0 || len(all) >= most || n > MostPages {
-			return all, nil
-		}
-		// A second back, for those of the same second.
-		if next := at(v[len(v)-1]).Truncate(time.Second).Add(-time.Second); next.After(from) {
-			from, n = next, 1
-		} else {
-			n++
-		}
-	}
-}

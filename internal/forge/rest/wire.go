@@ -1,6 +1,6 @@
-// Package rest is what members that speak to a forge's REST API share: the way there (kept
-// answers, a queue of writes, rate limits, credentials that stay at their host), errors that
-// say what to do, and markers in texts. It knows no forge's wire format.
+// Package rest is what members that speak to a forge's REST API share: requests and lists, the way
+// there (kept answers, a queue of writes, rate limits, credentials that stay at their host), errors
+// that say what to do, and markers in texts. Of the vendors' libraries members take the types alone.
 package rest
 
 import (
@@ -19,26 +19,32 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Options say how a server is spoken to.
-type Options struct {
-	Name string   // for logs: "GitHub"
-	Home *url.URL // its scheme and host: nothing is sent anywhere else
-	// HTTP speaks to the server; nil is Go's own. Of a given one only the transport is
-	// used: a certificate authority of one's own is in it.
+// Login is which server to speak to and as whom, as the settings have it.
+type Login struct {
+	URL   string // of the server as people type it into a browser, with its path
+	Token string
+	// Fresh returns Token as it is now; nothing where that cannot be told. It is asked
+	// before each request, so that who changes the token need not restart us; nil for one
+	// that does not change. The account stays the same.
+	Fresh func() []byte
+	// HTTP speaks to the server; nil is Go's own. Of a given one only the transport
+	// is used: a certificate authority of one's own is in it.
 	HTTP *http.Client
-	Now  func() time.Time
-	Log  *slog.Logger
-	// CacheBytes bounds the answers that are kept to ask for news only; 0 is
-	// 32 MiB, less than 0 keeps none.
-	CacheBytes int64
-	// WriteSpacing is the least time between two writes, which are sent one after the
-	// other; 0 or less is none.
-	WriteSpacing time.Duration
+	Now  func() time.Time // nil is time.Now
+	Log  *slog.Logger     // nil says nothing
 	// RetryDelay is the wait before the first repetition, the next ones are
 	// longer; 0 is half a second.
 	RetryDelay time.Duration
-	// Timeout bounds one request, its answer included; 0 is 30 s.
-	Timeout time.Duration
+}
+
+// Options say how a server is spoken to.
+type Options struct {
+	Login
+	Name string   // for logs: "GitHub"
+	Home *url.URL // its scheme and host: nothing is sent anywhere else
+	// WriteSpacing is the least time between two writes, which are sent one after the
+	// other; 0 or less is none.
+	WriteSpacing time.Duration
 	// Counted is what a request to a path is counted under where the server has several
 	// limits; nil is one for all.
 	Counted func(path string) string
@@ -61,8 +67,11 @@ type Wire struct {
 
 const (
 	tries = 4 // of a request that may be repeated
-	// MaxBytes bounds an answer.
-	MaxBytes = 64 << 20
+	// mostKept bounds the answers that are kept to ask for news only, bytes.
+	mostKept = 32 << 20
+	timeout  = 30 * time.Second // of one request, its answer included
+	// maxBytes bounds an answer.
+	maxBytes = 64 << 20
 )
 
 // New returns a Wire; nothing is sent yet.
@@ -76,16 +85,10 @@ func New(o Options) *Wire {
 	if o.RetryDelay == 0 {
 		o.RetryDelay = 500 * time.Millisecond
 	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = 32 << 20
-	}
 	if o.Counted == nil {
 		o.Counted = func(string) string { return "" }
 	}
-	w := &Wire{Options: o, cache: newCache(max(o.CacheBytes, 0)), writes: make(chan struct{}, 1)}
+	w := &Wire{Options: o, cache: newCache(mostKept), writes: make(chan struct{}, 1)}
 	w.writes <- struct{}{}
 	if o.HTTP != nil {
 		w.Base = o.HTTP.Transport
@@ -182,15 +185,7 @@ func (l *Line) read(req *http.Request) (*http.Response, error) {
 
 // passing reports whether the same request may succeed in a moment.
 func passing(ctx context.Context, err error) bool {
-	var lim *Limited
-	var known interface{ Passing() bool }
-	switch {
-	case ctx.Err() != nil, errors.As(err, &lim), errors.Is(err, errTooLong):
-		return false
-	case errors.As(err, &known):
-		return known.Passing()
-	}
-	return true
+	return ctx.Err() == nil && !errors.As(err, new(*Limited)) && !errors.Is(err, errTooLong)
 }
 
 // write sends once, when it is its turn.
@@ -230,7 +225,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-var errTooLong = fmt.Errorf("the answer has more than %d MiB", MaxBytes>>20)
+var errTooLong = fmt.Errorf("the answer has more than %d MiB", maxBytes>>20)
 
 // attempt sends a request once and reads the whole answer; of one that the
 // server says did not change, the kept one is returned.
@@ -238,7 +233,7 @@ func (l *Line) attempt(req *http.Request) (*http.Response, error) {
 	if err := l.limits.check(l.Counted(req.URL.Path)); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), l.Timeout)
+	ctx, cancel := context.WithTimeout(req.Context(), timeout)
 	defer cancel()
 	sent := req.Clone(ctx)
 	var kept *answer
@@ -255,12 +250,12 @@ func (l *Line) attempt(req *http.Request) (*http.Response, error) {
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		l.ahead.Store(int64(at.Sub(l.Now())))
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBytes+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
 	_ = resp.Body.Close() // what it held was read
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > MaxBytes {
+	if len(body) > maxBytes {
 		return nil, errTooLong
 	}
 	if err := l.limits.observe(l.Counted(req.URL.Path), resp, body); err != nil {
@@ -280,10 +275,4 @@ func (l *Line) attempt(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return resp, nil
-}
-
-// Observe learns from an answer that was kept from the line, and returns a *Limited
-// where it is a refusal because of a limit.
-func (l *Line) Observe(counted string, r *http.Response, body []byte) error {
-	return l.limits.observe(counted, r, body)
 }

@@ -96,7 +96,7 @@ func TestLimits(t *testing.T) {
 		{"a permission", func() *http.Response { return reply(403) }, 0},
 	} {
 		asked := 0
-		client := clientOf(Options{Now: func() time.Time { return now }}, func(*http.Request) *http.Response { asked++; return c.answer() })
+		client := clientOf(Options{Login: Login{Now: func() time.Time { return now }}}, func(*http.Request) *http.Response { asked++; return c.answer() })
 		_, err := ask(t, client, "GET")
 		_, again := ask(t, client, "POST")
 		var lim *Limited

@@ -14,7 +14,6 @@ import (
 type Gauge struct {
 	text     int     // bytes of the messages, as encoded, without images
 	thought  int     // of them, reasoning since the last user message
-	thinks   bool    // reasoning was ever sent
 	images   int     // number of them
 	perByte  float64 // tokens, as last learnt; 0 before
 	reported int     // Tokens that the server counted of learntAt bytes; 0 where unknown
@@ -49,7 +48,6 @@ func (g *Gauge) Add(m *llm.Message, size, images int) {
 	switch {
 	case m.Role == llm.RoleAssistant && len(m.ToolCalls) > 0 && m.Reasoning != "":
 		g.thought += len(m.Reasoning)
-		g.thinks = true
 	case m.Role == llm.RoleUser && g.thought > 0:
 		// Templates drop what was thought before the last question.
 		g.text -= g.thought

@@ -28,7 +28,7 @@ func New(inner llm.Client) llm.Client { return &client{inner} }
 type client struct{ llm.Client }
 
 func (c *client) Open(set llm.Settings) llm.Conversation {
-	v := &conversation{set: set, offered: names(set.Tools)}
+	v := &conversation{offered: names(set.Tools)}
 	if len(set.Tools) > 0 {
 		var err error
 		if v.manual, err = manual(set); err != nil {
@@ -44,7 +44,6 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 // holds only ever grows at its end.
 type conversation struct {
 	inner   llm.Conversation
-	set     llm.Settings
 	offered map[string]bool
 	manual  string // how tools are called; "" where there are none
 	broken  error

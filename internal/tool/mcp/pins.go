@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
-	"golang.org/x/sys/unix"
-
+	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
@@ -275,20 +274,7 @@ func (m *Manager) Accept(drift ...Drift) error {
 	})
 }
 
-// lockFile waits for a lock among processes, which their end releases.
+// lockFile waits for a lock among processes, which their end releases, no longer than for a minute.
 func lockFile(path string) (unlock func(), err error) {
-	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, disk.FileMode)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		_ = lock.Close()
-		return nil, err
-	}
-	return func() { _ = lock.Close() }, nil
+	return filelock.OpenWait(context.Background(), path, time.Minute)
 }

@@ -62,7 +62,6 @@ type Verdict struct {
 	Decision Decision
 	Findings []Finding // those with that decision, in the order of the script; at most MaxFindings
 	More     int       // findings left out
-	Commands int       // commands that were looked at
 }
 
 // MaxFindings is the most findings that a verdict holds.
@@ -75,7 +74,6 @@ func (p *Policy) Judge(script string, place Place) Verdict {
 	v := Verdict{}
 	all := Commands(script, place)
 	for i := range all {
-		v.Commands++
 		f := p.decide(&all[i], place)
 		switch {
 		case f.Decision < v.Decision:

@@ -42,7 +42,18 @@ type Server struct {
 }
 
 // shared is the one of the tests of a process. Nothing stops it: it ends with the process.
-var shared = sync.OnceValues(start)
+var shared = sync.OnceValues(forTests)
+
+// forTests starts a server that syncs nothing.
+func forTests() (*Server, error) {
+	return start(room(), 0, "listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=500", "shared_buffers=64MB", "max_wal_size=4GB", "autovacuum_naptime=5s")
+}
+
+// Start starts a server as it is installed, in a directory that anybody may write to, on a port of
+// the loopback interface: for who measures. Close ends it.
+func Start(dir string, port int) (*Server, error) {
+	return start(dir, port, "listen_addresses=127.0.0.1")
+}
 
 // URL names a new schema, that is gone after the test. Where there is no server the test is skipped.
 func URL(t testing.TB) string {
@@ -81,15 +92,18 @@ func URL(t testing.TB) string {
 // Own starts a server for one test, which may stop it.
 func Own(t testing.TB) *Server {
 	t.Helper()
-	s, err := start()
+	s, err := forTests()
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() {
-		_ = s.orders.Close()
-		_ = s.run.Wait()
-	})
+	t.Cleanup(s.Close)
 	return s
+}
+
+// Close ends the server; nothing is left of it.
+func (s *Server) Close() {
+	_ = s.orders.Close()
+	_ = s.run.Wait()
 }
 
 // URL names the database of the server.
@@ -116,8 +130,8 @@ func (s *Server) url() string {
 	return (&url.URL{Scheme: "postgres", User: url.User("tori"), Path: "/postgres", RawQuery: url.Values{"host": {s.dir}}.Encode()}).String()
 }
 
-// start starts a server: as nobody where the tests run as root, which initdb refuses.
-func start() (*Server, error) {
+// start starts a server on a port, or that of PostgreSQL: as nobody where root asks, which initdb refuses.
+func start(dir string, port int, settings ...string) (*Server, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if path, err := exec.LookPath("initdb"); err == nil {
 		found = append(found, path)
@@ -131,7 +145,14 @@ func start() (*Server, error) {
 			newest = f
 		}
 	}
-	run := exec.Command("/bin/sh", "-c", script, "pgtest", filepath.Dir(newest), room())
+	args := []string{"-c", script, "pgtest", filepath.Dir(newest), dir}
+	for _, set := range settings {
+		args = append(args, "-c", set)
+	}
+	run := exec.Command("/bin/sh", args...)
+	if port > 0 {
+		run.Env = append(os.Environ(), "PGPORT="+strconv.Itoa(port))
+	}
 	run.Dir = "/"
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C is for the tests alone
 	if os.Getuid() == 0 {

@@ -23,9 +23,9 @@ func TestChildDies(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", dir)
 	if os.Getenv("TORI_TEST_AT_ONCE") != "" {
-		go func() { _, _ = start() }()
+		go func() { _, _ = forTests() }()
 		time.Sleep(100 * time.Millisecond) // the server is being made
-	} else if _, err := start(); err != nil {
+	} else if _, err := forTests(); err != nil {
 		t.Fatal(err)
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -1,5 +1,6 @@
 # A server of PostgreSQL that lives as long as who holds the other end of the standard input:
-# "stop" and "start" there are orders. $1 is the directory of its programs, $2 where its own is made.
+# "stop" and "start" there are orders. $1 is the directory of its programs, $2 where its own is made;
+# what follows are settings.
 set -eu
 export LC_ALL=C
 dir=$(mktemp -d "$2/tori-pg.XXXXXX")
@@ -12,6 +13,8 @@ trap end EXIT
 trap 'exit 1' HUP INT TERM PIPE
 # Texts compare by language there, so that what must not is noticed.
 bin=$1
+shift 2
+settings=$*
 set -- -D "$dir/data" -U tori -A trust -E UTF8 --no-sync
 if ! "$bin/initdb" "$@" --locale=C.UTF-8 --locale-provider=icu --icu-locale=en >"$dir/log" 2>&1; then
     rm -rf "$dir/data"
@@ -19,8 +22,8 @@ if ! "$bin/initdb" "$@" --locale=C.UTF-8 --locale-provider=icu --icu-locale=en >
 fi
 
 start() {
-    "$bin/postgres" -D "$dir/data" -k "$dir" -c listen_addresses= -c fsync=off -c synchronous_commit=off -c full_page_writes=off \
-        -c max_connections=500 -c shared_buffers=64MB -c max_wal_size=4GB -c autovacuum_naptime=5s >>"$dir/log" 2>&1 &
+    # shellcheck disable=SC2086 # a word for each
+    "$bin/postgres" -D "$dir/data" -k "$dir" $settings >>"$dir/log" 2>&1 &
     pid=$!
     for _ in $(seq 600); do
         if "$bin/pg_isready" -q -h "$dir" -U tori -d postgres; then
@@ -34,7 +37,6 @@ start() {
 }
 
 start
-"$bin/psql" -qXh "$dir" -U tori -d postgres -c 'CREATE EXTENSION pg_trgm' >>"$dir/log" 2>&1 || :
 echo "$dir"
 while read -r order; do
     case $order in

@@ -78,7 +78,9 @@ func createIssue(c *call) (int, any) {
 	return 201, i.json()
 }
 
+// happened writes the history of an item, whose every entry is a change of it.
 func (c *call) happened(i *issue, e event) {
+	i.Updated = c.second()
 	e.ID, e.User, e.Created, e.Updated = c.id(), &c.doer.User, c.second(), c.second()
 	i.events = append(i.events, &e)
 }
@@ -88,7 +90,6 @@ func (c *call) put(i *issue, ids []int64) {
 	for _, l := range append(slices.Clone(c.repo.labels), c.labels[c.repo.owner.ID]...) {
 		if slices.Contains(ids, l.ID) && !slices.Contains(i.Labels, l) {
 			i.Labels = append(i.Labels, l)
-			i.Updated = c.second()
 			c.happened(i, event{Type: "label", Label: l, Body: "1"})
 		}
 	}
