@@ -67,21 +67,24 @@ func WatchRequests(ctx context.Context, c *contextstore.Context, most time.Durat
 	return ctx, func() { cancel(nil); looking.Wait(); free() }
 }
 
-// lastLookTime is how long git may look at the tree, or save it, once somebody
-// wants the run ended.
-const lastLookTime = 10 * time.Second
+// How long git may look at the tree, or save it, once somebody wants the run ended: while
+// they wait for the process, and where they asked for it from elsewhere.
+const (
+	lastLookTime = 10 * time.Second
+	lastSaveTime = time.Minute
+)
 
 // lastLook is the context of what git does once a run ended: where somebody stops it, by
 // the context of the work or of the process, before or while git looks, they do not wait
 // for long.
 func lastLook(working, process context.Context) (context.Context, context.CancelFunc) {
 	look, cancel := context.WithCancel(context.WithoutCancel(process))
-	bound := func(ctx context.Context) (release func() bool) {
+	bound := func(ctx context.Context, most time.Duration) (release func() bool) {
 		return context.AfterFunc(ctx, func() {
 			if errors.Is(context.Cause(ctx), ErrOverTime) {
 				return // nobody waits
 			}
-			t := time.NewTimer(lastLookTime)
+			t := time.NewTimer(most)
 			defer t.Stop()
 			select {
 			case <-t.C:
@@ -90,6 +93,6 @@ func lastLook(working, process context.Context) (context.Context, context.Cancel
 			}
 		})
 	}
-	one, other := bound(working), bound(process)
+	one, other := bound(working, lastSaveTime), bound(process, lastLookTime)
 	return look, func() { one(); other(); cancel() }
 }

@@ -174,7 +174,9 @@ func TestThreadsKilledAnywhere(t *testing.T) {
 			Before bool
 		}
 		h.must(json.Unmarshal([]byte(os.Getenv("THREADS_TEST_DOOM")), &doom))
-		err := serve(t.Context(), h.environment(), ServeOptions{Config: config, Script: filepath.Join(filepath.Dir(config), "task.yaml"), AllowUnsandboxed: true, Quiet: true},
+		env := h.environment()
+		env.Log = os.Stderr
+		err := serve(t.Context(), env, ServeOptions{Config: config, Script: filepath.Join(filepath.Dir(config), "task.yaml"), AllowUnsandboxed: true},
 			withDoomed(os.Getenv("THREADS_TEST_POSTS"), doom.Posts, doom.Before), func(s ServeStarted) {
 				h.must(os.WriteFile(os.Getenv("THREADS_TEST_AT"), []byte(s.Listen), 0o600))
 			})
@@ -188,6 +190,14 @@ func TestThreadsKilledAnywhere(t *testing.T) {
 	h.configured("serve: {listen: ''}\n", "")
 	h.write("task.yaml", offers)
 	path, at := filepath.Join(h.dir, "posts"), filepath.Join(h.dir, "at")
+	log, err := os.Create(filepath.Join(h.dir, "processes"))
+	h.must(err)
+	t.Cleanup(func() {
+		_ = log.Close()
+		if raw, _ := os.ReadFile(log.Name()); t.Failed() { //nolint:gosec // of this test
+			t.Logf("%s", raw[max(0, len(raw)-8<<10):])
+		}
+	})
 	const threads = 3
 	var end sync.WaitGroup
 	over := make(chan struct{})
@@ -205,6 +215,7 @@ func TestThreadsKilledAnywhere(t *testing.T) {
 			raw, _ := json.Marshal(doom)
 			p := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestThreadsKilledAnywhere$") //nolint:gosec // this program
 			p.Env = append(os.Environ(), "THREADS_TEST_CONFIG="+h.config, "THREADS_TEST_POSTS="+path, "THREADS_TEST_AT="+at, "THREADS_TEST_DOOM="+string(raw), "THREADS_TEST_TOKEN="+h.env["GITHUB_TOKEN"])
+			p.Stdout, p.Stderr = log, log
 			if err := p.Start(); err != nil {
 				t.Error(err)
 				return

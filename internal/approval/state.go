@@ -105,7 +105,7 @@ func (s State) apply(e Event) State {
 // proposed.
 func Read(dir string) (Job, error) {
 	job := Job{Dir: dir}
-	raw, err := disk.Read(filepath.Join(dir, proposalFile), disk.MaxWhole)
+	raw, err := contextstore.ReadFile(dir, proposalFile)
 	if err == nil {
 		err = json.Unmarshal(raw, &job.Proposal)
 	}

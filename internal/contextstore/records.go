@@ -56,7 +56,7 @@ func (n Records[T]) Create(s *Store, dir string) error {
 // Each calls f for each line, oldest first; a torn one is passed over. there tells
 // whether the file is.
 func (n Records[T]) Each(dir string, f func(T)) (there bool, err error) {
-	raw, err := disk.Read(n.path(dir), disk.MaxWhole)
+	raw, err := ReadFile(dir, string(n))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -70,6 +70,26 @@ func (n Records[T]) Each(dir string, f func(T)) (there bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// ReadFile reads a small file of a context whose directory was dir when it was found, wherever
+// the context lies now: fs.ErrNotExist says that it has no such file.
+func ReadFile(dir, name string) (raw []byte, err error) {
+	for range moves {
+		raw, err = disk.Read(filepath.Join(dir, name), disk.MaxWhole)
+		if !errors.Is(err, fs.ErrNotExist) || disk.Exists(dir) {
+			return raw, err
+		}
+		now, ferr := FindDir(filepath.Dir(filepath.Dir(dir)), filepath.Base(dir))
+		if errors.Is(ferr, ErrNotFound) {
+			return nil, err
+		}
+		if ferr != nil {
+			return nil, ferr
+		}
+		dir = now
+	}
+	return nil, err
 }
 
 func (n Records[T]) path(dir string) string { return filepath.Join(dir, string(n)) }

@@ -13,7 +13,6 @@ import (
 
 	"toritsugi/internal/blobs"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/lazyregexp"
@@ -48,7 +47,7 @@ type Place struct {
 const placeFile = "work.json"
 
 func readPlace(dir string) (p Place, ok bool, err error) {
-	raw, err := disk.Read(filepath.Join(dir, placeFile), disk.MaxWhole)
+	raw, err := contextstore.ReadFile(dir, placeFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false, nil
 	}

@@ -349,19 +349,19 @@ type Reply struct {
 // is on disk when it returns. ok is false where the run waits for none, or, of what was said in
 // a conversation, where somebody else was first.
 func Answer(store *contextstore.Store, uuid string, r Reply) (q planning.Question, ok bool, err error) {
-	v, err := store.View(uuid)
-	if err != nil {
-		return q, false, err
-	}
-	if q, ok, err = Pending(v.Dir); err != nil || !ok || r.Question != "" && r.Question != q.ID {
-		return q, false, err
-	}
-	err = answersFile.Append(store, v.Dir, reply{ID: q.ID, By: r.By, At: contextstore.Time{Time: r.At}, Text: r.Text, Session: r.Session, Message: r.Message}, true)
-	if err != nil || r.Message == "" {
-		return q, err == nil, err
-	}
-	first, err := firstReplies(v.Dir)
-	return q, err == nil && first[q.ID].Session == r.Session && first[q.ID].Message == r.Message, err
+	ok, err = contextstore.InDir(store.BaseDir, uuid, func(dir string) (bool, error) {
+		asked, waits, err := Pending(dir)
+		if q = asked; err != nil || !waits || r.Question != "" && r.Question != q.ID {
+			return false, err
+		}
+		err = answersFile.Append(store, dir, reply{ID: q.ID, By: r.By, At: contextstore.Time{Time: r.At}, Text: r.Text, Session: r.Session, Message: r.Message}, true)
+		if err != nil || r.Message == "" {
+			return err == nil, err
+		}
+		first, err := firstReplies(dir)
+		return err == nil && first[q.ID].Session == r.Session && first[q.ID].Message == r.Message, err
+	})
+	return q, ok, err
 }
 
 // firstReplies are the first answers of tori answer or a conversation, by question.
