@@ -115,6 +115,9 @@ func (p *Pool) Close(cause error) (busy []string) {
 func (p *Pool) Hold(cause error) (ended []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed == nil && p.Queue != nil {
+		p.Queue.Take(false)
+	}
 	p.closed = cause
 	for uuid, s := range p.busy {
 		s.cancel(cause)
@@ -136,6 +139,9 @@ func (p *Pool) Ending(uuid string) bool {
 func (p *Pool) Release() {
 	p.mu.Lock()
 	held := p.closed != nil
+	if held && p.Queue != nil {
+		p.Queue.Take(true)
+	}
 	p.closed = nil
 	p.mu.Unlock()
 	if held {

@@ -19,6 +19,8 @@ type Queue interface {
 	// ctx ends, and waits for it. work returns after how long the run is to be offered again, 0 for
 	// not.
 	Run(ctx context.Context, places int, work func(uuid string) (again time.Duration)) error
+	// Take says whether this process is to be woken for runs, as it is at first.
+	Take(take bool)
 }
 
 // heldScope has a mark for each run that a limit holds back, by where it stands in the queue:
@@ -61,7 +63,10 @@ func (p *Pool) offered(work context.Context, uuid string) (again time.Duration) 
 	p.mu.Lock()
 	here, rests := p.busy[uuid] != nil, p.resting.left(uuid, p.Now())
 	p.mu.Unlock()
-	if here || rests > 0 {
+	if here { // it is not claimed yet, or was put into the queue just now
+		return time.Second
+	}
+	if rests > 0 {
 		return rests
 	}
 	w, run, claimed, err := p.place(work, w)

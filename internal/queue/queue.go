@@ -27,6 +27,8 @@ type Queue struct {
 	config river.Config
 	every  map[string]time.Duration // of what comes round, by its name
 
+	leaves atomic.Bool           // runs to other processes
+	told   chan struct{}         // Take was called
 	client *river.Client[pgx.Tx] // of Run
 	works  chan struct{}         // closed once client works
 	led    atomic.Pointer[leader]
@@ -101,7 +103,7 @@ const (
 // version before go on beside it; none begins.
 func Open(ctx context.Context, s *database.Server, turn func(context.Context) (func(), error), comesRound []Round, log *slog.Logger) (*Queue, error) {
 	log = slog.New(&seldom{Handler: log.Handler(), told: map[string]time.Time{}})
-	q := &Queue{server: s, works: make(chan struct{}), every: map[string]time.Duration{}}
+	q := &Queue{server: s, told: make(chan struct{}, 1), works: make(chan struct{}), every: map[string]time.Duration{}}
 	release, err := turn(ctx)
 	if err != nil {
 		return nil, err
@@ -196,8 +198,8 @@ func (q *Queue) Run(ctx context.Context, places int, work func(uuid string) (aga
 		}
 		return nil // it comes round again
 	}))
-	c := q.config
-	c.Workers, c.Queues = workers, map[string]river.QueueConfig{runs: {MaxWorkers: places}}
+	c, ours := q.config, river.QueueConfig{MaxWorkers: places}
+	c.Workers, c.Queues = workers, map[string]river.QueueConfig{runs: ours}
 	var err error
 	if q.client, err = river.NewClient(riverpgxv5.New(q.server.Pool()), &c); err != nil {
 		return fmt.Errorf("queue in %s: %w", q.server.Name(), err)
@@ -206,10 +208,38 @@ func (q *Queue) Run(ctx context.Context, places int, work func(uuid string) (aga
 		return q.server.Explain(err)
 	}
 	close(q.works)
-	<-ctx.Done()
+	for left := false; ctx.Err() == nil; {
+		select {
+		case <-ctx.Done():
+		case <-q.told:
+			leaves := q.leaves.Load()
+			if leaves == left {
+				continue
+			}
+			if leaves {
+				err = q.client.Queues().Remove(ctx, runs) // which waits for what is worked on
+			} else {
+				err = q.client.Queues().Add(runs, ours)
+			}
+			if left = leaves; err != nil && ctx.Err() == nil {
+				q.config.Logger.Error("Whether this process takes runs: " + err.Error())
+			}
+		}
+	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	return q.client.Stop(late)
+}
+
+// Take says whether this process is to be woken for runs, as it is until it is told otherwise. One that
+// is woken and begins nothing would keep a run from those that have a place. It returns at once; a run that
+// is worked on goes on.
+func (q *Queue) Take(take bool) {
+	q.leaves.Store(!take)
+	select {
+	case q.told <- struct{}{}:
+	default: // Run has yet to look
+	}
 }
 
 // Lead has this process do what comes round until ctx ends, while Run works. do has what each

@@ -100,6 +100,44 @@ func TestOffered(t *testing.T) {
 	}
 }
 
+// A process that takes no runs leaves all to others, lets what it works on end, and takes some again.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	s := dial(t, pgtest.URL(t))
+	offers := opened(t, s, nil)
+	began, end := make(chan string), make(chan struct{})
+	one := begin(t, s, nil, func(uuid string) time.Duration {
+		began <- "one " + uuid
+		<-end
+		return 0
+	})
+	offer := func(uuid string) {
+		t.Helper()
+		if err := offers.Offer(t.Context(), uuid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	offer("a")
+	got := []string{<-began}
+	one.Take(false)
+	close(end)
+	for len(one.told) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	_ = one.client.Queues().Remove(t.Context(), runs) // it is gone when this returns, and mostly was before
+	other := begin(t, s, nil, func(uuid string) time.Duration { began <- "other " + uuid; return 0 })
+	for _, uuid := range []string{"b", "c", "d", "e"} {
+		offer(uuid)
+		got = append(got, <-began)
+	}
+	other.stop(t)
+	one.Take(true)
+	offer("f")
+	if got = append(got, <-began); !slices.Equal(got, []string{"one a", "other b", "other c", "other d", "other e", "one f"}) {
+		t.Errorf("%v", got)
+	}
+}
+
 // What a machine whose clock is ahead puts off is not taken for something that a process is woken for soon.
 func TestPutOffByAnotherClock(t *testing.T) {
 	t.Parallel()
