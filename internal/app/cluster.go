@@ -80,6 +80,10 @@ func (d *daemon) lead(ctx context.Context) error {
 		defer d.inbox.Close() // before the doors are free
 		d.join()
 	}
+	// A run that the one before was killed in queueing may lack the row that keeps a second one of its task away.
+	if !d.await(ctx, "", func() error { return d.store.Recover(ctx) }) {
+		return nil
+	}
 	d.aside.Store(false)
 	d.log.Info("This process is at the doors")
 	ctx, lose := context.WithCancelCause(ctx)

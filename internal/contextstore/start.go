@@ -102,10 +102,11 @@ func (e *NoSpaceError) Unwrap() error { return e.error }
 // is there counts as left behind by a crash.
 const buildTime = 10 * time.Minute
 
-// recover finishes what earlier owners committed and did not carry to its end,
+// Recover finishes what earlier owners committed and did not carry to its end,
 // and brings the rows of live runs in line with the directories. It reads the
-// state of those contexts only that may need it.
-func (s *Store) recover(ctx context.Context) error {
+// state of those contexts only that may need it. Open does it; so does who takes the
+// place of a process that died since.
+func (s *Store) Recover(ctx context.Context) error {
 	open := map[string]task.Status{} // of the rows
 	s.tell(s.index.Unfinished(ctx, func(r Row) error { open[r.UUID] = r.Status; return nil }))
 	if err := s.removeUnbuilt(); err != nil {

@@ -200,7 +200,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		}
 		s.OnIndexError(err)
 	}
-	if err := s.recover(ctx); err != nil {
+	if err := s.Recover(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -253,7 +253,7 @@ func (s *Store) checkIndex(ctx context.Context) {
 	reopened, err := s.index.Check(ctx)
 	s.tell(err)
 	if reopened {
-		s.tell(s.recover(ctx))
+		s.tell(s.Recover(ctx))
 	} else {
 		s.tell(s.catchUp(ctx))
 	}
@@ -303,23 +303,32 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid st
 		// It may have failed after the move; what is not acknowledged must not run.
 		return "", errors.Join(fmt.Errorf("enqueue %s: %w", m.TaskKey, err), s.FS.RemoveAll(tmp), s.FS.RemoveAll(dir))
 	}
-	if err := s.insertRow(ctx, m, st); err != nil {
-		if !database.IsUnique(err) {
-			s.rowDone(m.UUID, err)
-			s.Offer(m.UUID)
-			return m.UUID, nil
-		}
-		// Another process enqueued the same key since we looked.
-		if err := s.refuseSecond(ctx, m.TaskKey); err != nil {
-			return "", errors.Join(err, s.FS.RemoveAll(dir))
-		}
-		err = s.insertRow(ctx, m, st) // which has ended meanwhile
-		s.rowDone(m.UUID, err)
-	} else if s.index == nil {
-		s.rowDone(m.UUID, nil)
+	if err := s.admit(ctx, dir, m, st); err != nil {
+		return "", err
 	}
 	s.Offer(m.UUID)
 	return m.UUID, nil
+}
+
+// admit gives a context that lies in queued/ its row, or removes it where another run of its key is live.
+func (s *Store) admit(ctx context.Context, dir string, m Metadata, st State) error {
+	err := s.insertRow(ctx, m, st)
+	if database.IsUnique(err) {
+		// Another process enqueued the same key since we looked, or found this run without its row.
+		var live *LiveError
+		err = s.refuseSecond(ctx, m.TaskKey)
+		if errors.As(err, &live) && live.UUID == m.UUID {
+			return nil
+		}
+		if err != nil {
+			return errors.Join(err, s.FS.RemoveAll(dir))
+		}
+		err = s.insertRow(ctx, m, st) // which has ended meanwhile
+		s.rowDone(m.UUID, err)
+	} else if err != nil || s.index == nil {
+		s.rowDone(m.UUID, err)
+	}
+	return nil
 }
 
 func (s *Store) build(dir string, m Metadata, st State) error {

@@ -251,3 +251,25 @@ func TestAnIndexIsFilledBesideTheWork(t *testing.T) {
 	}
 	sameCounters(t, s.index)
 }
+
+// A run whose queueing was cut short before its row keeps a second one of its task away for who takes the
+// place of that process; and it stays where it was only slow.
+func TestQueuedWithoutARow(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	m, st := Metadata{UUID: s.NewUUID(), Format: Format, TaskKey: keyOf("7"), User: "u", CreatedAt: s.now()}, State{Status: Initializing, UpdatedAt: s.now(), TaskStatus: task.Queued}
+	dir := filepath.Join(s.BaseDir, DirQueued, m.UUID)
+	must(t, s.build(dir, m, st))
+	must(t, s.Recover(t.Context()))
+	var live *LiveError
+	if _, err := s.Enqueue(t.Context(), Metadata{TaskKey: m.TaskKey, User: "u"}); !errors.As(err, &live) || live.UUID != m.UUID {
+		t.Errorf("a second one: %v", err)
+	}
+	must(t, s.admit(t.Context(), dir, m, st))
+	if v, err := s.View(m.UUID); err != nil || v.Status() != task.Queued {
+		t.Errorf("%s, %v", v.Status(), err)
+	}
+	if r := check(t, s.BaseDir, false); r.Found > 0 {
+		t.Errorf("%+v", r.Findings)
+	}
+}
