@@ -6,6 +6,11 @@ LDFLAGS  = -s -w -X toritsugi/internal/cli.version=$(VERSION)
 INMEMORY = TMPDIR=$$(./scripts/testdir.sh)
 LINT     = $(GO) tool -modfile=tools/go.mod golangci-lint
 
+# The linters, the tests and the program share what is compiled: without cgo and without the paths of
+# this machine, as it ships.
+export CGO_ENABLED = 0
+export GOFLAGS    += -trimpath
+
 .PHONY: demo build test test-short test-gitea eval race lint fmt bench fuzz setup clean
 
 ## demo: carry a small issue to a tested commit, offline, with a script instead of a model
@@ -14,7 +19,7 @@ demo: build
 
 ## build: the one binary, without cgo
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/tori ./cmd/tori
+	$(GO) build -ldflags "$(LDFLAGS)" -o bin/tori ./cmd/tori
 
 ## setup: what the tests use besides Go and git (bubblewrap, sqlite3, node)
 setup:
@@ -42,7 +47,7 @@ eval: setup
 
 ## race: the concurrent packages under the race detector (needs a C compiler)
 race:
-	$(GO) test -race -timeout 15m ./internal/contextstore ./internal/dispatch ./internal/turn ./internal/tool/... ./internal/sandbox ./internal/llm/...
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./internal/contextstore ./internal/dispatch ./internal/turn ./internal/tool/... ./internal/sandbox ./internal/llm/...
 
 ## lint: the linters of .golangci.yaml, vet among them, formatting, and functions that nothing calls
 # Besides tests: doubles for tests, what fmt calls, and the list of texts.
