@@ -170,7 +170,7 @@ set -- "$base" ${ref:+"$label" "$ref" "$drop"}
 const writing = `id=$(git write-tree) || exit
 [ $# = 1 ] || [ "$id" = "$1" ] || { made=$(git commit-tree "$id" -m "$2") && printf 'create %s %s\n%s' "$3" "$made" "$4" | git update-ref --stdin; } || exit
 printf '%s\0' "$id"
-exec git diff-tree -r -z --raw --no-abbrev --no-renames "$1" "$id"
+[ "$id" = "$1" ] || exec git diff-tree -r -z --raw --no-abbrev --no-renames "$1" "$id"
 `
 
 // refusing takes paths out of the index, and back the snapshot that staging made.
