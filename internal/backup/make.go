@@ -10,10 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"filippo.io/age"
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 
 	"toritsugi/internal/bucket"
 	"toritsugi/internal/contextstore"
@@ -52,7 +55,8 @@ type maker struct {
 	first   map[string]result // what was copied before all the rest
 	lists   [listed][]string  // units of some shards
 	report  *Report
-	written int64
+	storing singleflight.Group
+	written atomic.Int64
 	done    int64
 }
 
@@ -169,7 +173,7 @@ func (m *maker) make(ctx context.Context) error {
 		}
 		now.Lists = append(now.Lists, list)
 	}
-	now.Added = m.written
+	now.Added = m.written.Load()
 	raw, err := json.MarshalIndent(now, "", " ")
 	if err != nil {
 		return err
@@ -275,14 +279,14 @@ func (m *maker) shard(ctx context.Context, shard int, last Generation, now *Mani
 		list = append(list, c)
 		return err
 	}}
-	for _, path := range paths {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	var ahead []result // of paths from at on
+	for at, path := range paths {
+		if at%packedAhead == 0 {
+			if ahead = m.packAll(ctx, paths[at:min(at+packedAhead, len(paths))], was); ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 		}
-		got, early := m.first[path]
-		if !early {
-			got.unit, got.err = m.pack(ctx, path, was[path])
-		}
+		got := ahead[at%packedAhead]
 		u := got.unit
 		switch wrote := (*putError)(nil); {
 		case errors.Is(got.err, fs.ErrNotExist) && !errors.As(got.err, &wrote):
@@ -319,10 +323,38 @@ func (m *maker) shard(ctx context.Context, shard int, last Generation, now *Mani
 			return nil, err
 		}
 		if m.done++; m.Progress != nil {
-			m.Progress(m.done, m.written)
+			m.Progress(m.done, m.written.Load())
 		}
 	}
 	return list, cut.flush()
+}
+
+// packedAhead is how many units are packed before the first of them is listed, packers how many at a
+// time: each waits for the disk or the network most of the time, and holds a chunk and its object.
+const (
+	packedAhead = 256
+	packers     = 8
+)
+
+// packAll packs units that were not packed before all the rest.
+func (m *maker) packAll(ctx context.Context, paths []string, was map[string]unit) []result {
+	all := make([]result, len(paths))
+	var g errgroup.Group
+	g.SetLimit(packers)
+	for i, path := range paths {
+		if got, early := m.first[path]; early {
+			all[i] = got
+			continue
+		}
+		g.Go(func() error {
+			if all[i].err = ctx.Err(); all[i].err == nil {
+				all[i].unit, all[i].err = m.pack(ctx, path, was[path])
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // each has its own
+	return all
 }
 
 // again stores chunks of the generation before anew, for those who are to read this one.
@@ -345,14 +377,17 @@ type putError struct{ error }
 
 func (e *putError) Unwrap() error { return e.error }
 
-// put stores a piece of a unit or list.
+// put stores a piece of a unit or list, once where several units have it at the same time.
 func (m *maker) put(ctx context.Context, piece []byte, had map[string]chunk) (chunk, error) {
-	c, wrote, err := m.Repository.put(ctx, piece, had, m.Fresh)
-	m.written += wrote
+	v, err, _ := m.storing.Do(bucket.Hash(piece), func() (any, error) {
+		c, wrote, err := m.Repository.put(ctx, piece, had, m.Fresh)
+		m.written.Add(wrote)
+		return c, err
+	})
 	if err != nil {
 		err = &putError{err}
 	}
-	return c, err
+	return v.(chunk), err
 }
 
 // prune removes the generations that are too many, the oldest first, and then what none of the
