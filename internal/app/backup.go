@@ -330,7 +330,7 @@ func (n *night) backup(ctx context.Context) (did []any, err error) {
 		h.Made = time.Time{}
 	}
 	if n.cfg.Backup.Dir == "" || n.cfg.Backup.Schedule == "never" {
-		return nil, nil
+		return nil, errNotSetUp
 	}
 	due, ok := n.cfg.NextBackup(h.Made.In(time.Local))
 	var unread error

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
+	"syscall"
 	"time"
 
 	"toritsugi/internal/blobs"
@@ -59,16 +61,11 @@ type CleanupReport struct {
 // does at night, and removes what is unused: workspaces of ended runs, mirrors, setups. Its
 // errors are *ConfigError where nothing was begun.
 func Cleanup(ctx context.Context, env Env, dir, configFile string, o CleanupOptions, each func(contextstore.Retained)) (report CleanupReport, err error) {
-	s, who, err := atBase(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
+	s, who, err := openForUpkeep(ctx, env, dir, configFile)
 	if err != nil {
 		return report, err
 	}
-	if report.Base, report.Actor = s.opt.BaseDir, who.User; !who.Admin {
-		return report, &ConfigError{i18n.E("check.not_admin", report.Base, who.User)}
-	}
-	if err := s.open(ctx); err != nil {
-		return report, &ConfigError{err}
-	}
+	report.Actor = who
 	r, unused := s.retention(), s.unused(ctx)
 	report.Base, report.Most = s.store.BaseDir, r.MaxBytes
 	r.Near = func(n int64) { report.Near = n }
@@ -94,6 +91,30 @@ func Cleanup(ctx context.Context, env Env, dir, configFile string, o CleanupOpti
 		err = errors.Join(err, cerr)
 	}
 	return report, errors.Join(err, s.store.Close())
+}
+
+// openForUpkeep opens a base directory that is there, for an administrator; where its disk is so full
+// that no database opens, with the room that is kept for that. Its errors are *ConfigError.
+func openForUpkeep(ctx context.Context, env Env, dir, configFile string) (s *system, who string, err error) {
+	s, viewer, err := atBase(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
+	if err != nil {
+		return s, "", err
+	}
+	base := s.opt.BaseDir
+	if !viewer.Admin {
+		return s, "", &ConfigError{i18n.E("check.not_admin", base, viewer.User)}
+	}
+	if _, err := os.Stat(base); err != nil {
+		return s, "", &ConfigError{i18n.E("contextstore.no_base", base, err)}
+	}
+	err = s.open(ctx)
+	if errors.Is(err, syscall.ENOSPC) && contextstore.SpendReserve(base) {
+		err = s.open(ctx)
+	}
+	if err != nil {
+		return s, "", &ConfigError{err}
+	}
+	return s, viewer.User, nil
 }
 
 // Keep has no retention touch a run until it is released, and returns the run's whole uuid; did is

@@ -70,6 +70,9 @@ const (
 // errLater says that a step is not for now, and is to be tried again soon.
 var errLater = errors.New("not now")
 
+// errNotSetUp says that the settings ask for nothing that a step does.
+var errNotSetUp = errors.New("not set up")
+
 // do does of the steps what is due, or all of them, and tells of each. One that fails keeps the
 // others from nothing. ErrBusy: another process is at it.
 func (n *night) do(ctx context.Context, steps []step, all bool, each func(NightStep)) error {
@@ -115,6 +118,8 @@ func (n *night) one(ctx context.Context, s step) (*NightStep, error) {
 	case errors.Is(err, errLater), errors.Is(err, contextstore.ErrBusy):
 		n.log.Debug("Nightly work is put off: "+err.Error(), "step", s.name)
 		return nil, nil
+	case errors.Is(err, errNotSetUp):
+		r = nil
 	case err != nil:
 		why = n.redact.Strict().String(i18n.Lang(n.cfg.Language).Error(err))
 		n.log.Error("Nightly work failed: "+err.Error(), append([]any{"step", s.name, "took", r.Took.Round(time.Millisecond)}, did...)...)
@@ -243,16 +248,10 @@ func (d *daemon) night() *night { return &night{system: d.system, say: d.notifyO
 // Maintain does all of the nightly work at once, as tori serve does at its time, and tells of each
 // step. Its errors are *ConfigError where nothing was begun; ErrBusy where another process is at it.
 func Maintain(ctx context.Context, env Env, dir, configFile string, each func(NightStep)) (base, actor string, err error) {
-	s, who, err := atBase(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
+	s, who, err := openForUpkeep(ctx, env, dir, configFile)
 	if err != nil {
 		return "", "", err
 	}
-	if base = s.opt.BaseDir; !who.Admin {
-		return "", "", &ConfigError{i18n.E("check.not_admin", base, who.User)}
-	}
-	if err := s.open(ctx); err != nil {
-		return "", "", &ConfigError{err}
-	}
 	n := &night{system: s, all: true}
-	return base, who.User, errors.Join(n.do(ctx, n.steps(), true, each), s.store.Close())
+	return s.store.BaseDir, who, errors.Join(n.do(ctx, n.steps(), true, each), s.store.Close())
 }

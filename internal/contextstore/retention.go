@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -87,7 +88,7 @@ func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Ret
 		return err
 	}
 	defer alone.Release()
-	if err := s.removeHalf(ctx); err != nil {
+	if err := s.removeHalves(ctx); err != nil {
 		return err
 	}
 	var failed error
@@ -128,8 +129,32 @@ func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Ret
 			r.Near(total)
 		}
 	}
+	if !dry {
+		s.tell(s.keepReserve())
+	}
 	return cmp.Or(err, failed)
 }
+
+// reserveFile, in the base directory, is the room that makes cleanup possible on a disk so full
+// that no database opens.
+const (
+	reserveFile  = ".reserve"
+	reserveBytes = 1 << 20
+)
+
+// keepReserve takes that room where it is not taken.
+func (s *Store) keepReserve() error {
+	path := filepath.Join(s.BaseDir, reserveFile)
+	if disk.Exists(path) {
+		return nil
+	}
+	b := make([]byte, reserveBytes)
+	_, _ = rand.Read(b) // which no file system makes smaller
+	return s.FS.Replace(path, b, true)
+}
+
+// SpendReserve gives the room up that Retain keeps in a base directory, and reports whether there was any.
+func SpendReserve(base string) bool { return os.Remove(filepath.Join(base, reserveFile)) == nil }
 
 // eachEnded calls f with each directory of completed/, when its run ended and what that is due
 // for; of a run that must be left alone the time is zero.
@@ -289,20 +314,23 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 	}
 	switch step {
 	case StepDelete, StepRoom:
-		if freed, err = sizeOf(dir); err != nil || dry {
+		if freed, err = sizeOf(dir); err == nil {
+			err = knownFormat(dir)
+		}
+		if err != nil || dry {
 			return freed, err
 		}
-		// Its name goes first: what a cut leaves of it is no run.
-		gone := dir
-		if disk.At(dir) == nil { // else it goes as a whole
-			gone = filepath.Join(s.BaseDir, RemovedPrefix+filepath.Base(dir))
-			if err := s.FS.Rename(dir, gone); err != nil {
-				return 0, err
-			}
+		if disk.At(dir) != nil { // it goes as a whole
+			s.tell(s.index.Drop(context.WithoutCancel(ctx), filepath.Base(dir)))
+			s.textsChanged(filepath.Base(dir))
+			return freed, s.FS.RemoveAll(dir)
 		}
-		s.tell(s.index.Drop(ctx, filepath.Base(dir)))
-		s.textsChanged(filepath.Base(dir))
-		return freed, s.FS.RemoveAll(gone)
+		// Its name goes first: what a cut leaves of it is no run.
+		gone := filepath.Join(s.BaseDir, RemovedPrefix+filepath.Base(dir))
+		if err := s.FS.Rename(dir, gone); err != nil {
+			return 0, err
+		}
+		return freed, s.removeHalf(ctx, gone)
 	case StepSlim:
 		var there []string
 		for _, name := range slimmed {
@@ -317,8 +345,11 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 				there, freed = append(there, path), freed+n
 			}
 		}
-		if len(there) == 0 || dry {
-			return freed, nil
+		if len(there) == 0 {
+			return 0, nil
+		}
+		if err := knownFormat(dir); err != nil || dry {
+			return freed, err
 		}
 		if err := s.FS.Replace(filepath.Join(dir, slimmedFile), fmt.Appendf(nil, "{\"slimmed_at\":%q}\n", s.now().String()), !s.NoSync); err != nil {
 			return 0, err
@@ -332,7 +363,7 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 		return freed, s.FS.SyncDir(dir)
 	}
 	for _, name := range []string{Messages, Tools} {
-		n, err := s.compress(filepath.Join(dir, name), dry)
+		n, err := s.compress(dir, name, dry)
 		if freed += n; err != nil {
 			return freed, err
 		}
@@ -340,12 +371,32 @@ func (s *Store) retain(ctx context.Context, dir string, step RetentionStep, dry 
 	return freed, nil
 }
 
+// knownFormat is why a run that a newer program wrote is left alone. One whose metadata cannot be
+// read grows old as others do.
+func knownFormat(dir string) error {
+	if _, err := ReadMetadata(dir); errors.Is(err, ErrNewerFormat) {
+		return err
+	}
+	return nil
+}
+
+// wholeLog is why a log is left as it is that is not as the last checkpoint knew it: what tori
+// check mends in it could not be mended once it is compressed.
+func wholeLog(dir, name string, size int64) error {
+	state, err := ReadState(dir)
+	if mark, ok := state.Files[name]; err == nil && ok && mark.Bytes != size {
+		return i18n.E("contextstore.log_damaged", name, filepath.Base(dir))
+	}
+	return err
+}
+
 // RemovedPrefix begins the name, in the base directory, of what is being removed: a run's, or what a restore left.
 const RemovedPrefix = ".removed-"
 
-// compress puts a compressed form in the place of a file, once that is on the disk and was read
+// compress puts a compressed form in the place of a log, once that is on the disk and was read
 // back.
-func (s *Store) compress(path string, dry bool) (freed int64, err error) {
+func (s *Store) compress(dir, name string, dry bool) (freed int64, err error) {
+	path := filepath.Join(dir, name)
 	f, err := disk.OpenPlain(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -355,7 +406,10 @@ func (s *Store) compress(path string, dry bool) (freed int64, err error) {
 	}
 	defer func() { _ = f.Close() }() // only read from
 	st, err := f.Stat()
-	if err != nil || dry {
+	if err != nil {
+		return 0, err
+	}
+	if err := cmp.Or(knownFormat(dir), wholeLog(dir, name, st.Size())); err != nil || dry {
 		return st.Size(), err
 	}
 	err = s.FS.Write(path+".gz", func(w io.Writer) error {
@@ -419,16 +473,32 @@ func Slimmed(dir string) bool {
 	return disk.Exists(filepath.Join(dir, slimmedFile))
 }
 
-// removeHalf removes what a cut left of runs that were being removed.
-func (s *Store) removeHalf(ctx context.Context) error {
+// removeHalves removes what a cut left of runs that were being removed.
+func (s *Store) removeHalves(ctx context.Context) error {
 	half, err := filepath.Glob(filepath.Join(escapeGlob(s.BaseDir), RemovedPrefix+"*"))
 	for _, dir := range half {
-		uuid := strings.TrimPrefix(filepath.Base(dir), RemovedPrefix)
-		s.tell(s.index.Drop(ctx, uuid))
-		s.textsChanged(uuid)
-		err = errors.Join(err, s.FS.RemoveAll(dir))
+		err = errors.Join(err, s.removeHalf(ctx, dir))
 	}
 	return err
+}
+
+// removeHalf removes a directory of a run that is being removed: what is in it first, which makes
+// room, then the row. While there is a row the directory stays, for the next time.
+func (s *Store) removeHalf(ctx context.Context, dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, s.FS.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	if err != nil {
+		return err
+	}
+	uuid := strings.TrimPrefix(filepath.Base(dir), RemovedPrefix)
+	s.textsChanged(uuid)
+	if err := s.index.Drop(context.WithoutCancel(ctx), uuid); err != nil {
+		s.tell(err)
+		return nil
+	}
+	return s.FS.RemoveAll(dir)
 }
 
 // sizeOf is how many bytes the files at and below a path have; what goes meanwhile counts not.

@@ -2,6 +2,7 @@ package contextstore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -117,14 +118,19 @@ type Mark struct {
 
 const phaseEnding = "ending"
 
-// ReadMetadata reads a context's metadata.json. A newer format is refused.
+// ErrNewerFormat says that a newer program wrote a context.
+var ErrNewerFormat = errors.New("newer format")
+
+// ReadMetadata reads a context's metadata.json. A newer format is refused: ErrNewerFormat.
 func ReadMetadata(dir string) (Metadata, error) {
 	var m Metadata
 	if err := readJSON(filepath.Join(dir, MetadataFile), &m); err != nil {
 		return m, err
 	}
 	if m.Format > Format {
-		return m, i18n.E("contextstore.newer_format", dir, m.Format, Format)
+		e := i18n.E("contextstore.newer_format", dir, m.Format, Format)
+		e.Err = ErrNewerFormat
+		return m, e
 	}
 	return m, nil
 }

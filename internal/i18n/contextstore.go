@@ -110,6 +110,9 @@ func contextstoreTexts() map[string]text {
 			"%s is a tree of store-v%d, an older edition: it can be looked at (tori tasks, show, stats, check), nothing works in it; tori migrate copies it into a place of this format",
 			"%s は古い版（store-v%d）のツリーです。参照（tori tasks, show, stats, check）はできますが、ここでは実行できません。tori migrate でこの形式の場所へコピーしてください",
 		},
+		"contextstore.log_damaged": {
+			"%s of run %s is damaged and stays as it is, uncompressed: see `tori check`", "%s（実行 %s）は壊れているため、圧縮せずそのまま残します。`tori check` で確認してください",
+		},
 		"contextstore.no_base": {
 			"no contexts at %s: %v; give the directory with --base-dir",
 			"%s にコンテキストがありません: %v。--base-dir で場所を指定してください",

@@ -1,6 +1,7 @@
 package fsck
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -349,5 +350,60 @@ func TestKeptRunsStay(t *testing.T) {
 			t.Errorf("%+v, %v", done, err)
 		}
 		break
+	}
+}
+
+// A run that a newer program wrote is left alone whatever its age, and said; so is a log that is not
+// as the last checkpoint knew it, which tori check can mend only while it is not compressed.
+func TestRetentionLeavesAlone(t *testing.T) {
+	t.Parallel()
+	for _, days := range []int{7, 30, 90} {
+		base, dir := healthy(t, task.Completed)
+		edit(t, filepath.Join(dir, contextstore.MetadataFile), `"format":1`, `"format":99`)
+		for _, dry := range []bool{true, false} {
+			if done, err := retain(t, base, days, &disk.FS{}, dry); len(done) > 0 || !errors.Is(err, contextstore.ErrNewerFormat) {
+				t.Errorf("%d days, dry %v: %+v, %v", days, dry, done, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, contextstore.Messages)); err != nil {
+			t.Errorf("%d days: %v", days, err)
+		}
+	}
+	base, dir := healthy(t, task.Completed)
+	f, err := os.OpenFile(filepath.Join(dir, contextstore.Messages), os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	_, err = f.WriteString(`{"seq":`)
+	must(t, errors.Join(err, f.Close()))
+	if done, err := retain(t, base, 7, &disk.FS{}, false); len(done) > 0 || err == nil || !strings.Contains(err.Error(), "tori check") {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if r := check(t, base, true); r.Left > 0 {
+		t.Fatalf("%v", kinds(r))
+	}
+	if done, err := retain(t, base, 7, &disk.FS{}, false); err != nil || len(done) != 1 {
+		t.Errorf("once it is mended: %+v, %v", done, err)
+	}
+}
+
+// Whoever ends retention by a signal finds no row of a run that is gone; a row that could not be
+// dropped is dropped the next time.
+func TestRetentionDropsRows(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	runs(t, base, []task.Key{keyOf("acme", "widgets", "1"), keyOf("acme", "widgets", "2"), keyOf("acme", "widgets", "3")}, []task.Status{task.Completed, task.Completed, task.Failed})
+	s := later(t, base, 91, &disk.FS{})
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.FS.Before = func(op disk.Op) error {
+		if op.Kind == disk.Rename {
+			interrupt()
+		}
+		return nil
+	}
+	if err := s.Retain(ctx, retention, false, func(contextstore.Retained) {}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	must(t, s.Close())
+	if r := check(t, base, false); len(r.Findings) > 0 || r.Contexts != 2 {
+		t.Errorf("%d contexts, %v", r.Contexts, kinds(r))
 	}
 }
