@@ -59,8 +59,7 @@ func readItems[T any](p *parser, n ast.Node, line int, where string, target refl
 
 // itemSchema is the shape of an item of a list; variables are replaced in it with expand.
 func itemSchema(t reflect.Type, expand bool) *schema {
-	items := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
-	items.walk(t, "", nil)
+	items := schemaOf(t)
 	for _, f := range items.fields {
 		f.expand = f.expand && expand
 	}
