@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -32,10 +33,7 @@ func (c ContextInheritance) Expiry() time.Duration {
 
 // DeleteAfter is how many days ended runs are kept.
 func (c *Config) DeleteAfter() int {
-	if n := c.ContextStorage.Retention.DeleteDays; n > 0 {
-		return n
-	}
-	return c.ContextInheritance.ContextExpiryDays
+	return cmp.Or(c.ContextStorage.Retention.DeleteDays, c.ContextInheritance.ContextExpiryDays)
 }
 
 // retention complains of runs that are removed while they may be inherited from
