@@ -332,7 +332,7 @@ func (n *night) backup(ctx context.Context) (did []any, err error) {
 	if n.cfg.Backup.Dir == "" || n.cfg.Backup.Schedule == "never" {
 		return nil, nil
 	}
-	due, ok := n.cfg.NextBackup(h.Made.In(time.Local))
+	due, ok := n.cfg.Maintenance.Next(h.Made.In(time.Local))
 	var unread error
 	if n.all || ok && (h.Made.IsZero() || !now.Before(due)) {
 		done, err := n.makeBackup(ctx, "", nil)
