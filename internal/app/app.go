@@ -218,7 +218,6 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	if err != nil {
 		return report, &ConfigError{err}
 	}
-	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
 	if s.cfg.Commands.RulesFile != "" { // a mistake in it is told at once; the built-in ones have none
 		if _, err := s.commands(); err != nil {
 			return report, &ConfigError{err}
@@ -432,6 +431,7 @@ func (s *system) settle() (err error) {
 		s.log.Warn(w.Error())
 	}
 	s.users = s.openUsers()
+	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
 	return nil
 }
 

@@ -27,7 +27,6 @@ import (
 	"toritsugi/internal/order"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
-	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/web"
 )
 
@@ -190,7 +189,6 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 	if d.shell, err = s.shell(ctx); err != nil {
 		return err
 	}
-	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
 	if _, err := s.commands(); err != nil {
 		return err
 	}
