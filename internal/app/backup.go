@@ -190,14 +190,11 @@ func (s *system) verified(ctx context.Context, err error) error {
 	return nil
 }
 
-// atBackup is atBase for who may read everything. Where the base directory cannot be written there is no store.
+// atBackup is asAdmin with the store. Where the base directory cannot be written there is none.
 func atBackup(ctx context.Context, env Env, o BackupOptions, write bool) (s *system, actor string, err error) {
-	s, who, err := atBase(env, RunOptions{BaseDir: o.BaseDir, Config: o.Config, Confined: true, Quiet: true})
+	s, actor, err = asAdmin(env, RunOptions{BaseDir: o.BaseDir, Config: o.Config, Confined: true, Quiet: true})
 	if err != nil {
 		return s, "", err
-	}
-	if !who.Admin {
-		return s, "", &ConfigError{i18n.E("check.not_admin", s.opt.BaseDir, who.User)}
 	}
 	if _, err := os.Stat(s.opt.BaseDir); err != nil {
 		if write {
@@ -205,7 +202,7 @@ func atBackup(ctx context.Context, env Env, o BackupOptions, write bool) (s *sys
 		} else {
 			err = nil // as where it is lost
 		}
-		return s, who.User, err
+		return s, actor, err
 	}
 	err = s.open(ctx)
 	if errors.Is(err, syscall.EROFS) {
@@ -217,7 +214,7 @@ func atBackup(ctx context.Context, env Env, o BackupOptions, write bool) (s *sys
 	if err != nil {
 		return s, "", &ConfigError{err}
 	}
-	return s, who.User, nil
+	return s, actor, nil
 }
 
 func (s *system) closeStore() error {

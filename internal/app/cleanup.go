@@ -8,7 +8,6 @@ import (
 
 	"toritsugi/internal/blobs"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -59,18 +58,15 @@ type CleanupReport struct {
 // does at night, and removes what is unused: workspaces of ended runs, mirrors, setups. Its
 // errors are *ConfigError where nothing was begun.
 func Cleanup(ctx context.Context, env Env, dir, configFile string, o CleanupOptions, each func(contextstore.Retained)) (report CleanupReport, err error) {
-	s, who, err := atBase(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
+	s, actor, err := asAdmin(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
 	if err != nil {
 		return report, err
-	}
-	if report.Base, report.Actor = s.opt.BaseDir, who.User; !who.Admin {
-		return report, &ConfigError{i18n.E("check.not_admin", report.Base, who.User)}
 	}
 	if err := s.open(ctx); err != nil {
 		return report, &ConfigError{err}
 	}
 	r, unused := s.retention(), s.unused(ctx)
-	report.Base, report.Most = s.store.BaseDir, r.MaxBytes
+	report.Base, report.Actor, report.Most = s.store.BaseDir, actor, r.MaxBytes
 	r.Near = func(n int64) { report.Near = n }
 	unused.Dry = o.Dry
 	if o.DeleteAfter > 0 {

@@ -243,16 +243,13 @@ func (d *daemon) night() *night { return &night{system: d.system, say: d.notifyO
 // Maintain does all of the nightly work at once, as tori serve does at its time, and tells of each
 // step. Its errors are *ConfigError where nothing was begun; ErrBusy where another process is at it.
 func Maintain(ctx context.Context, env Env, dir, configFile string, each func(NightStep)) (base, actor string, err error) {
-	s, who, err := atBase(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
+	s, actor, err := asAdmin(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
 	if err != nil {
 		return "", "", err
-	}
-	if base = s.opt.BaseDir; !who.Admin {
-		return "", "", &ConfigError{i18n.E("check.not_admin", base, who.User)}
 	}
 	if err := s.open(ctx); err != nil {
 		return "", "", &ConfigError{err}
 	}
 	n := &night{system: s, all: true}
-	return base, who.User, errors.Join(n.do(ctx, n.steps(), true, each), s.store.Close())
+	return s.opt.BaseDir, actor, errors.Join(n.do(ctx, n.steps(), true, each), s.store.Close())
 }
