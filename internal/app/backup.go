@@ -54,7 +54,7 @@ func (s *system) house() string {
 	if s.store != nil {
 		return s.store.BaseDir
 	}
-	return s.opt.BaseDir // as atBase found it
+	return s.opt.BaseDir // as it was found
 }
 
 // backupScope is that of the marks of what is known of the backups in backup.dir.
