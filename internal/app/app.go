@@ -378,8 +378,7 @@ const orphanGrace = 3 * time.Second
 // claim takes the run, ending first what a dead owner of it left running.
 func (s *system) claim(ctx context.Context, id string) (*contextstore.Context, error) {
 	c, repairs, err := s.store.Claim(ctx, id)
-	var orphans *contextstore.OrphansError
-	if errors.As(err, &orphans) {
+	if errors.As(err, new(*contextstore.OrphansError)) {
 		killed, kerr := s.store.EndOrphans(ctx, id, orphanGrace)
 		if kerr != nil {
 			return nil, kerr

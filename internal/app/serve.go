@@ -214,8 +214,7 @@ func (d *daemon) openWatches(ctx context.Context) error {
 	if d.event != "" {
 		return d.watchEvent()
 	}
-	chats := len(d.cfg.Chat.Repositories) > 0
-	chats = chats || len(kinds(d.cfg)) > 0
+	chats := len(d.cfg.Chat.Repositories) > 0 || len(kinds(d.cfg)) > 0
 	if len(d.hosts) == 0 && !chats {
 		return i18n.E("app.no_door")
 	}
