@@ -218,7 +218,6 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	if err != nil {
 		return report, &ConfigError{err}
 	}
-	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
 	if s.cfg.Commands.RulesFile != "" { // a mistake in it is told at once; the built-in ones have none
 		if _, err := s.commands(); err != nil {
 			return report, &ConfigError{err}
@@ -379,8 +378,7 @@ const orphanGrace = 3 * time.Second
 // claim takes the run, ending first what a dead owner of it left running.
 func (s *system) claim(ctx context.Context, id string) (*contextstore.Context, error) {
 	c, repairs, err := s.store.Claim(ctx, id)
-	var orphans *contextstore.OrphansError
-	if errors.As(err, &orphans) {
+	if errors.As(err, new(*contextstore.OrphansError)) {
 		killed, kerr := s.store.EndOrphans(ctx, id, orphanGrace)
 		if kerr != nil {
 			return nil, kerr
@@ -432,6 +430,7 @@ func (s *system) settle() (err error) {
 		s.log.Warn(w.Error())
 	}
 	s.users = s.openUsers()
+	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
 	return nil
 }
 

@@ -52,7 +52,7 @@ func (s *system) approvals() (*approval.Jobs, error) {
 	if s.jobs != nil {
 		return s.jobs, nil
 	}
-	p, err := rules(s.cfg.Commands.RulesFile)
+	p, err := s.commands()
 	if err != nil {
 		return nil, &ConfigError{err}
 	}

@@ -35,6 +35,15 @@ func atBase(env Env, opt RunOptions) (s *system, who contextstore.Viewer, err er
 	return s, who, nil
 }
 
+// asAdmin is atBase for who may read and change everything.
+func asAdmin(env Env, opt RunOptions) (s *system, actor string, err error) {
+	s, who, err := atBase(env, opt)
+	if err == nil && !who.Admin {
+		err = &ConfigError{i18n.E("check.not_admin", s.opt.BaseDir, who.User)}
+	}
+	return s, who.User, err
+}
+
 // found is atBase with the run that somebody means by the beginning of its uuid.
 func found(env Env, uuid, base, config string) (s *system, v contextstore.View, err error) {
 	s, who, err := atBase(env, RunOptions{BaseDir: base, Config: config, Quiet: true})

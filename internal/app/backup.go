@@ -54,7 +54,7 @@ func (s *system) house() string {
 	if s.store != nil {
 		return s.store.BaseDir
 	}
-	return s.opt.BaseDir // as atBase found it
+	return s.opt.BaseDir // as it was found
 }
 
 // backupScope is that of the marks of what is known of the backups in backup.dir.
@@ -190,14 +190,11 @@ func (s *system) verified(ctx context.Context, err error) error {
 	return nil
 }
 
-// atBackup is atBase for who may read everything. Where the base directory cannot be written there is no store.
+// atBackup is asAdmin with the store. Where the base directory cannot be written there is none.
 func atBackup(ctx context.Context, env Env, o BackupOptions, write bool) (s *system, actor string, err error) {
-	s, who, err := atBase(env, RunOptions{BaseDir: o.BaseDir, Config: o.Config, Confined: true, Quiet: true})
+	s, actor, err = asAdmin(env, RunOptions{BaseDir: o.BaseDir, Config: o.Config, Confined: true, Quiet: true})
 	if err != nil {
 		return s, "", err
-	}
-	if !who.Admin {
-		return s, "", &ConfigError{i18n.E("check.not_admin", s.opt.BaseDir, who.User)}
 	}
 	if _, err := os.Stat(s.opt.BaseDir); err != nil {
 		if write {
@@ -205,7 +202,7 @@ func atBackup(ctx context.Context, env Env, o BackupOptions, write bool) (s *sys
 		} else {
 			err = nil // as where it is lost
 		}
-		return s, who.User, err
+		return s, actor, err
 	}
 	err = s.open(ctx)
 	if errors.Is(err, syscall.EROFS) {
@@ -217,7 +214,7 @@ func atBackup(ctx context.Context, env Env, o BackupOptions, write bool) (s *sys
 	if err != nil {
 		return s, "", &ConfigError{err}
 	}
-	return s, who.User, nil
+	return s, actor, nil
 }
 
 func (s *system) closeStore() error {
@@ -332,7 +329,7 @@ func (n *night) backup(ctx context.Context) (did []any, err error) {
 	if n.cfg.Backup.Dir == "" || n.cfg.Backup.Schedule == "never" {
 		return nil, errNotSetUp
 	}
-	due, ok := n.cfg.NextBackup(h.Made.In(time.Local))
+	due, ok := n.cfg.Maintenance.Next(h.Made.In(time.Local))
 	var unread error
 	if n.all || ok && (h.Made.IsZero() || !now.Before(due)) {
 		done, err := n.makeBackup(ctx, "", nil)

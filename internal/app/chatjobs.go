@@ -29,7 +29,6 @@ import (
 	"toritsugi/internal/routing"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
-	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/workspace"
 )
 
@@ -79,7 +78,6 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
-	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
 	if err := s.openChatHosts(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}

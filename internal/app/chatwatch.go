@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"toritsugi/internal/approval"
@@ -59,13 +61,7 @@ func (t *talks) look(ctx context.Context) {
 		return
 	}
 	t.mu.Lock()
-	sessions, jobs := make([]string, 0, len(t.sessions)), make(map[string]*followed, len(t.following))
-	for s := range t.sessions {
-		sessions = append(sessions, s)
-	}
-	for id, f := range t.following {
-		jobs[id] = f
-	}
+	sessions, jobs := slices.Collect(maps.Keys(t.sessions)), maps.Clone(t.following)
 	t.mu.Unlock()
 	for id, f := range jobs {
 		if going[id] {

@@ -61,13 +61,12 @@ type CleanupReport struct {
 // does at night, and removes what is unused: workspaces of ended runs, mirrors, setups. Its
 // errors are *ConfigError where nothing was begun.
 func Cleanup(ctx context.Context, env Env, dir, configFile string, o CleanupOptions, each func(contextstore.Retained)) (report CleanupReport, err error) {
-	s, who, err := openForUpkeep(ctx, env, dir, configFile)
+	s, actor, err := openForUpkeep(ctx, env, dir, configFile)
 	if err != nil {
 		return report, err
 	}
-	report.Actor = who
 	r, unused := s.retention(), s.unused(ctx)
-	report.Base, report.Most = s.store.BaseDir, r.MaxBytes
+	report.Base, report.Actor, report.Most = s.store.BaseDir, actor, r.MaxBytes
 	r.Near = func(n int64) { report.Near = n }
 	unused.Dry = o.Dry
 	if o.DeleteAfter > 0 {
@@ -95,26 +94,23 @@ func Cleanup(ctx context.Context, env Env, dir, configFile string, o CleanupOpti
 
 // openForUpkeep opens a base directory that is there, for an administrator; where its disk is so full
 // that no database opens, with the room that is kept for that. Its errors are *ConfigError.
-func openForUpkeep(ctx context.Context, env Env, dir, configFile string) (s *system, who string, err error) {
-	s, viewer, err := atBase(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
+func openForUpkeep(ctx context.Context, env Env, dir, configFile string) (s *system, actor string, err error) {
+	s, actor, err = asAdmin(env, RunOptions{BaseDir: dir, Config: configFile, Confined: true, Quiet: true})
 	if err != nil {
-		return s, "", err
+		return s, actor, err
 	}
 	base := s.opt.BaseDir
-	if !viewer.Admin {
-		return s, "", &ConfigError{i18n.E("check.not_admin", base, viewer.User)}
-	}
 	if _, err := os.Stat(base); err != nil {
-		return s, "", &ConfigError{i18n.E("contextstore.no_base", base, err)}
+		return s, actor, &ConfigError{i18n.E("contextstore.no_base", base, err)}
 	}
 	err = s.open(ctx)
 	if errors.Is(err, syscall.ENOSPC) && contextstore.SpendReserve(base) {
 		err = s.open(ctx)
 	}
 	if err != nil {
-		return s, "", &ConfigError{err}
+		err = &ConfigError{err}
 	}
-	return s, viewer.User, nil
+	return s, actor, err
 }
 
 // Keep has no retention touch a run until it is released, and returns the run's whole uuid; did is

@@ -73,8 +73,7 @@ func Compress(ctx context.Context, env Env, uuid, base, config string) (done Com
 		done.Before, done.After, err = memory.Compress(ctx, c, p, "asked for by "+by)
 		return err
 	})
-	var orphans *contextstore.OrphansError
-	if errors.Is(err, contextstore.ErrBusy) || errors.Is(err, contextstore.ErrEnded) || errors.As(err, &orphans) {
+	if errors.Is(err, contextstore.ErrBusy) || errors.Is(err, contextstore.ErrEnded) || errors.As(err, new(*contextstore.OrphansError)) {
 		return done, &ConfigError{err}
 	}
 	if err == nil {

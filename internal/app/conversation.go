@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"toritsugi/internal/channel"
@@ -18,8 +19,8 @@ import (
 func (s *system) converse(ctx context.Context, here *conversation.Repository) (e *conversation.Engine, end func(), err error) {
 	var undo []func()
 	undone := func() {
-		for i := len(undo) - 1; i >= 0; i-- {
-			undo[i]()
+		for _, f := range slices.Backward(undo) {
+			f()
 		}
 	}
 	defer func() {

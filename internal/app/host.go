@@ -166,10 +166,7 @@ func forgeClient(base *http.Client, f config.Forge) (*http.Client, error) {
 	if err != nil {
 		return nil, i18n.E("app.ca_file", f.Source, f.CAFile, err)
 	}
-	c := http.Client{}
-	if base != nil {
-		c = *base
-	}
+	c := *cmp.Or(base, &http.Client{})
 	t, ok := c.Transport.(*http.Transport)
 	if !ok {
 		t = http.DefaultTransport.(*http.Transport)

@@ -176,10 +176,7 @@ func (t *talks) unreachable(err error) error {
 
 // auditBy puts on record what somebody in a conversation did about a run.
 func (t *talks) auditBy(who, action, uuid, what string) {
-	e := contextstore.AuditEntry{Actor: who, Action: action, UUID: uuid, What: what}
-	if err := contextstore.Audit(t.fs, t.store.BaseDir, t.env.Now(), t.redact.String, e); err != nil {
-		t.log.Warn("audit.jsonl: " + err.Error())
-	}
+	t.auditOf(contextstore.AuditEntry{Actor: who, Action: action, UUID: uuid, What: what})
 }
 
 // adopt has the conversation that asked for a run be told of it, though the program ended between

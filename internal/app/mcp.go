@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/sandbox"
@@ -30,7 +29,6 @@ type MCPOptions struct {
 type MCP struct {
 	*mcp.Manager
 	system *system
-	base   string
 	dir    string // of the time being
 }
 
@@ -55,7 +53,7 @@ func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
 			_ = os.RemoveAll(m.dir)
 		}
 	}()
-	opts := confined.Options{Servers: all, BaseDir: m.base, Homes: filepath.Join(m.dir, "servers"), Mask: s.redact.String, Learn: s.redact.Learn, Log: s.log, Disk: s.fs, Look: true, Proxy: requestProxy(env.Getenv)}
+	opts := confined.Options{Servers: all, BaseDir: s.house(), Homes: filepath.Join(m.dir, "servers"), Mask: s.redact.String, Learn: s.redact.Learn, Log: s.log, Disk: s.fs, Look: true, Proxy: requestProxy(env.Getenv)}
 	if slices.ContainsFunc(all, func(a confined.Server) bool { return a.URL == "" }) {
 		if opts.Shell, err = s.shell(ctx); err != nil {
 			return nil, &ConfigError{err}
@@ -79,7 +77,7 @@ func settled(env Env, o MCPOptions) (m *MCP, err error) {
 		return nil, err
 	}
 	m = &MCP{system: s}
-	if m.base, err = s.base(); err != nil {
+	if s.opt.BaseDir, err = s.base(); err != nil {
 		return nil, &ConfigError{err}
 	}
 	return m, nil
@@ -96,9 +94,9 @@ func LoginMCP(ctx context.Context, env Env, o MCPOptions, l mcp.LoginOptions) (t
 	if err != nil {
 		return 0, &ConfigError{err}
 	}
-	l.Dir, l.Learn, l.Disk, l.Lang, l.Proxy = confined.PinsDir(m.base), m.system.redact.Learn, m.system.fs, env.Lang, requestProxy(env.Getenv)
+	l.Dir, l.Learn, l.Disk, l.Lang, l.Proxy = confined.PinsDir(m.system.house()), m.system.redact.Learn, m.system.fs, env.Lang, requestProxy(env.Getenv)
 	if tools, err = mcp.Login(ctx, all[0].Server, l); err == nil {
-		m.audit("login_server", o.Server)
+		m.system.audit("login_server", "", o.Server)
 	}
 	return tools, err
 }
@@ -110,9 +108,9 @@ func LogoutMCP(env Env, o MCPOptions) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	was, err := mcp.Logout(m.system.fs, confined.PinsDir(m.base), o.Server)
+	was, err := mcp.Logout(m.system.fs, confined.PinsDir(m.system.house()), o.Server)
 	if was {
-		m.audit("logout_server", o.Server)
+		m.system.audit("logout_server", "", o.Server)
 	}
 	return was, err
 }
@@ -172,18 +170,9 @@ func (m *MCP) Accept(drift ...mcp.Drift) error {
 		return err
 	}
 	for _, d := range drift {
-		m.audit("accept_tool", d.Server+"/"+d.Tool+" "+d.New)
+		m.system.audit("accept_tool", "", d.Server+"/"+d.Tool+" "+d.New)
 	}
 	return nil
-}
-
-// audit puts on record what a person did.
-func (m *MCP) audit(action, detail string) {
-	s := m.system
-	e := contextstore.AuditEntry{Actor: LocalUser(), Action: action, Detail: detail}
-	if err := contextstore.Audit(s.fs, m.base, s.env.Now(), s.redact.String, e); err != nil {
-		s.log.Warn("audit.jsonl: " + err.Error())
-	}
 }
 
 // Close ends the servers and removes what they left.

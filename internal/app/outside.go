@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -69,11 +70,7 @@ func (s *system) postWebhook(ctx context.Context, n news) error {
 		return i18n.E("outside.webhook", s.redact.Strict().String(err.Error()))
 	}
 	req.Header.Set("Content-Type", "application/json")
-	client := s.env.HTTP
-	if client == nil {
-		client = http.DefaultClient
-	}
-	res, err := client.Do(req)
+	res, err := cmp.Or(s.env.HTTP, http.DefaultClient).Do(req)
 	if err != nil {
 		return i18n.E("outside.webhook", s.redact.Strict().String(err.Error()))
 	}

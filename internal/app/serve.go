@@ -27,7 +27,6 @@ import (
 	"toritsugi/internal/order"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
-	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/web"
 )
 
@@ -190,7 +189,6 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 	if d.shell, err = s.shell(ctx); err != nil {
 		return err
 	}
-	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
 	if _, err := s.commands(); err != nil {
 		return err
 	}
@@ -216,8 +214,7 @@ func (d *daemon) openWatches(ctx context.Context) error {
 	if d.event != "" {
 		return d.watchEvent()
 	}
-	chats := len(d.cfg.Chat.Repositories) > 0
-	chats = chats || len(kinds(d.cfg)) > 0
+	chats := len(d.cfg.Chat.Repositories) > 0 || len(kinds(d.cfg)) > 0
 	if len(d.hosts) == 0 && !chats {
 		return i18n.E("app.no_door")
 	}

@@ -56,12 +56,9 @@ func (s *system) openUsers() *users {
 	u := &users{house: s.cfg, learn: s.redact.Learn, log: s.log, lang: s.env.Lang, now: s.env.Now, known: channel.Recent[*knownUser]{Most: maxUsers}}
 	switch api := s.cfg.UserConfigAPI; {
 	case api.Enabled:
-		client := &http.Client{}
-		if s.env.HTTP != nil {
-			*client = *s.env.HTTP
-		}
+		client := *cmp.Or(s.env.HTTP, &http.Client{})
 		client.Timeout = api.Timeout()
-		u.source, u.api = userconfig.API{URL: api.URL, Key: api.APIKey, HTTP: client}, true
+		u.source, u.api = userconfig.API{URL: api.URL, Key: api.APIKey, HTTP: &client}, true
 	case s.cfg.UserConfig.Directory != "":
 		u.source = userconfig.Directory(s.cfg.UserConfig.Directory)
 	default:

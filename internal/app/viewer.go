@@ -62,8 +62,12 @@ func LocalUser() string {
 
 // audit puts on record who decided something about a run.
 func (s *system) audit(action, uuid, detail string) {
-	e := contextstore.AuditEntry{Actor: LocalUser(), Action: action, UUID: uuid, Detail: detail}
-	if err := contextstore.Audit(s.fs, s.store.BaseDir, s.env.Now(), s.redact.String, e); err != nil {
+	s.auditOf(contextstore.AuditEntry{Actor: LocalUser(), Action: action, UUID: uuid, Detail: detail})
+}
+
+// auditOf puts on record what somebody did. What cannot be is done nonetheless, and said.
+func (s *system) auditOf(e contextstore.AuditEntry) {
+	if err := contextstore.Audit(s.fs, s.house(), s.env.Now(), s.redact.String, e); err != nil {
 		s.log.Warn("audit.jsonl: " + err.Error())
 	}
 }

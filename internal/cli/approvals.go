@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -25,19 +26,21 @@ type approvalsCmd struct {
 
 // approvals opens the proposals for f.
 func (p place) approvals(c *console, f func(ctx context.Context, a *app.Approvals) error) error {
+	return opened(c, p, app.OpenApprovals, f)
+}
+
+// opened opens what is of a place for f, and closes it.
+func opened[T io.Closer](c *console, p place, open func(ctx context.Context, env app.Env, base, config string) (T, error), f func(context.Context, T) error) error {
 	env, err := c.env(c.note)
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
-	a, err := app.OpenApprovals(ctx, env, p.BaseDir, p.Config)
-	if err == nil {
-		err = errors.Join(f(ctx, a), a.Close())
+	a, err := open(ctx, env, p.BaseDir, p.Config)
+	if err != nil {
+		return err
 	}
-	if bad := (*app.ConfigError)(nil); errors.As(err, &bad) {
-		return usage(bad.Err)
-	}
-	return err
+	return errors.Join(f(ctx, a), a.Close())
 }
 
 // json prints an object for programs in one line.

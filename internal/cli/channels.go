@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -31,9 +30,6 @@ func (k channelsCheckCmd) Run(c *console) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	all, err := app.CheckChannels(ctx, env, k.Config, k.Send)
-	if bad := (*app.ConfigError)(nil); errors.As(err, &bad) {
-		return usage(bad.Err)
-	}
 	if err != nil {
 		return err
 	}

@@ -53,9 +53,6 @@ func (k cleanupCmd) Run(c *console) error {
 		}
 		c.say("cli.cleanup_"+string(r.Step), contextstore.Short(r.UUID), i18n.Bytes(r.Freed))
 	})
-	if bad := (*app.ConfigError)(nil); errors.As(err, &bad) {
-		return usage(bad.Err)
-	}
 	unused := report.Unused
 	for _, path := range unused.Removed {
 		if path, _ = filepath.Rel(report.Base, path); k.JSON {

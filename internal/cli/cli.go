@@ -160,11 +160,7 @@ func (c *console) untilInterrupted(verb func(context.Context, app.Env) error) er
 	if err == nil {
 		err = verb(ctx, env)
 	}
-	var bad *app.ConfigError
-	switch {
-	case errors.As(err, &bad):
-		return usage(bad.Err)
-	case err != nil && ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil && !errors.As(err, new(*app.ConfigError)) {
 		return &exitError{code: exitStopped}
 	}
 	return err
@@ -186,6 +182,9 @@ func (c *console) main(args []string) int {
 		err = errors.Join(v.Run(c), app.CloseLedgers())
 	}
 	var exit *exitError
+	if bad := (*app.ConfigError)(nil); !errors.As(err, &exit) && errors.As(err, &bad) { // of any verb
+		err = usage(bad.Err)
+	}
 	switch {
 	case err == nil || errors.Is(err, syscall.EPIPE):
 		return exitOK

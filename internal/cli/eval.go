@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,14 +87,8 @@ func (e evalCmd) Run(c *console) error {
 		}
 	}
 	all, by, err := eval.Run(ctx, cases, o)
-	var bad *app.ConfigError
-	switch {
-	case errors.As(err, &bad):
-		return usage(bad.Err)
-	case err != nil:
+	if err = cmp.Or(err, broken); err != nil {
 		return err
-	case broken != nil:
-		return broken
 	}
 	if err := e.report(c, all, by, o.Modes, len(cases)); err != nil {
 		return err
@@ -119,11 +114,7 @@ func (e evalCmd) cases() ([]eval.Case, error) {
 
 func (e evalCmd) list(c *console, cases []eval.Case) error {
 	for _, k := range cases {
-		needs := strings.Join(k.Needs, ",")
-		if needs == "" {
-			needs = "-"
-		}
-		if _, err := fmt.Fprintf(c.out, "%-24s %-10s %s\n", k.Name, needs, k.About); err != nil {
+		if _, err := fmt.Fprintf(c.out, "%-24s %-10s %s\n", k.Name, cmp.Or(strings.Join(k.Needs, ","), "-"), k.About); err != nil {
 			return err
 		}
 	}

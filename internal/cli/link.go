@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/redact"
@@ -16,19 +15,7 @@ type linkCmd struct {
 
 // people opens those who are linked for f.
 func (p place) people(c *console, f func(ctx context.Context, a *app.People) error) error {
-	env, err := c.env(c.note)
-	if err != nil {
-		return err
-	}
-	ctx := context.Background()
-	a, err := app.OpenPeople(ctx, env, p.BaseDir, p.Config)
-	if err == nil {
-		err = errors.Join(f(ctx, a), a.Close())
-	}
-	if bad := (*app.ConfigError)(nil); errors.As(err, &bad) {
-		return usage(bad.Err)
-	}
-	return err
+	return opened(c, p, app.OpenPeople, f)
 }
 
 type linkCodeCmd struct {

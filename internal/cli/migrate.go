@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os/signal"
 	"syscall"
 
@@ -36,10 +35,6 @@ func (k migrateCmd) Run(c *console) error {
 		}
 	})
 	done()
-	var begun *app.ConfigError
-	if errors.As(err, &begun) {
-		return usage(err)
-	}
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func (c *console) told(report agent.Report, opt app.RunOptions, hooks runHooks) 
 		c.say("cli.undelivered", c.masked(report.Undelivered))
 		c.say("cli.deliver_with", contextstore.Short(report.UUID)+opt.Where())
 	}
-	c.lastLine(report)
+	c.say("cli.end_"+string(report.Outcome.Status), report.Reason)
 	code := exitCode(report.Outcome.Status)
 	if code == exitOK && report.Undelivered != nil {
 		code = exitPaused
@@ -180,10 +180,6 @@ func (c *console) conclusion(r agent.Report, where string) {
 	if r.Outcome.Status == task.Paused {
 		c.say("cli.resume_with", contextstore.Short(r.UUID)+where)
 	}
-}
-
-func (c *console) lastLine(r agent.Report) {
-	c.say("cli.end_"+string(r.Outcome.Status), r.Reason)
 }
 
 // sameKey is within what time two SIGINTs are one key press: a terminal and a

@@ -96,10 +96,6 @@ func (c *console) served(opt app.ServeOptions) error {
 			c.say("cli.serving_at", s.Listen)
 		}
 	})
-	var bad *app.ConfigError
-	if errors.As(err, &bad) {
-		return usage(bad.Err)
-	}
 	if owing := (*app.UndeliveredError)(nil); errors.As(err, &owing) {
 		return &exitError{exitPaused, err}
 	}

@@ -1,7 +1,5 @@
 package config
 
-import "time"
-
 // Backup is the section backup (store-v2 §8.4).
 type Backup struct {
 	Dir          string   `yaml:"dir" check:"place,optional" doc:"Where backups lie: a directory outside of the base directory, on another disk if there is one, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX. Empty: tori serve makes none."`
@@ -27,12 +25,4 @@ type Azure struct {
 	Endpoint string `yaml:"endpoint" check:"url,optional" doc:"Address of the storage account, where it is not https://ACCOUNT.blob.core.windows.net: in another cloud, such as https://ACCOUNT.blob.core.chinacloudapi.cn, or of an emulator, http://127.0.0.1:10000/ACCOUNT."`
 	Account  string `yaml:"account" default:"${AZURE_STORAGE_ACCOUNT}" doc:"Name of the storage account of Azure Blob Storage."`
 	Key      string `yaml:"key" default:"${AZURE_STORAGE_KEY}" secret:"true" doc:"One of the account's two keys, in base64 as Azure shows it; keep it in the environment rather than in this file."`
-}
-
-// NextBackup is when a backup is due that was made last at a time, with the maintenance; ok is false for never.
-func (c *Config) NextBackup(last time.Time) (next time.Time, ok bool) {
-	if c.Backup.Dir == "" || c.Backup.Schedule == "never" {
-		return next, false
-	}
-	return c.Maintenance.Next(last)
 }

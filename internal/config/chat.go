@@ -1,12 +1,9 @@
 package config
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
 
 	"toritsugi/internal/i18n"
 )
@@ -198,23 +195,12 @@ func (p *parser) channels() {
 	}
 }
 
-func (p *parser) repositories(n ast.Node, line int, where string, target reflect.Value) bool {
-	return readItems(p, n, line, where, target, false, p.chatRepository, func(r *ChatRepository) string { return r.Name })
-}
-
-// chatRepository reads one item of chat.repositories.
-func (p *parser) chatRepository(items *schema, n ast.Node, line int, shown string) (ChatRepository, bool) {
-	var r ChatRepository
-	before := len(p.problems)
-	if !p.item(items, n, line, shown, reflect.ValueOf(&r).Elem()) {
-		return r, false
-	}
+// chatRepository complains of what an item of chat.repositories lacks.
+func (p *parser) chatRepository(r *ChatRepository, line int, shown string) {
 	switch {
-	case len(p.problems) > before:
 	case r.Name == "":
 		p.problem("config.value", p.line(line), shown+".name", i18n.E("config.want.nonempty"), i18n.E("config.found.nothing"))
 	case (r.Path == "") == (r.URL == ""):
 		p.problem("config.chat_where", p.line(line), shown, short(r.Name))
 	}
-	return r, len(p.problems) == before
 }

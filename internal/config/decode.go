@@ -204,13 +204,13 @@ func (p *parser) field(f *field, n ast.Node, line int, where string, sc scope) b
 	case kindMap:
 		return p.mapping(f, n, line, where, target)
 	case kindChecks:
-		return p.checks(n, line, where, target)
+		return readItems(p, n, line, where, target, false, p.check, func(c *Check) string { return c.Name })
 	case kindServers:
-		return p.servers(n, line, where, target)
+		return readItems(p, n, line, where, target, true, p.server, func(s *MCPServer) string { return s.Name })
 	case kindProjects:
-		return p.projects(n, line, where, target)
+		return readItems(p, n, line, where, target, false, p.project, func(t *ToolProject) string { return strings.ToLower(t.Project) })
 	case kindRepositories:
-		return p.repositories(n, line, where, target)
+		return readItems(p, n, line, where, target, false, p.chatRepository, func(r *ChatRepository) string { return r.Name })
 	case kindRetention:
 		return readItems(p, n, line, where, target, false, p.retentionRule, func(r *RetentionRule) string { return r.name() })
 	}

@@ -197,13 +197,8 @@ func addressSecrets(address string) []string {
 
 // secretParameter reports whether a parameter of an address holds a secret.
 func secretParameter(name string) bool {
-	name = strings.ToLower(name)
-	for _, part := range [...]string{"key", "token", "secret", "pass", "pwd", "sig", "auth", "code", "credential"} {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return false
+	parts := []string{"key", "token", "secret", "pass", "pwd", "sig", "auth", "code", "credential"}
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(strings.ToLower(name), part) })
 }
 
 // EnvSecrets lists the values of the variables whose names say that they hold a
@@ -251,26 +246,15 @@ func holders(environ []string, read map[string]bool, secrets []string) (all []st
 // everyday reports whether a variable is one that programs need to find their
 // way, whatever a setting makes of it.
 func everyday(name string) bool {
-	switch name {
-	case "HOME", "PATH", "USER", "LOGNAME", "LANG", "SHELL", "PWD", "TMPDIR", "TERM", "SSL_CERT_FILE":
-		return true
-	}
-	return strings.HasPrefix(name, "XDG_") || strings.HasSuffix(strings.ToUpper(name), "_PROXY")
+	names := []string{"HOME", "PATH", "USER", "LOGNAME", "LANG", "SHELL", "PWD", "TMPDIR", "TERM", "SSL_CERT_FILE"}
+	return slices.Contains(names, name) || strings.HasPrefix(name, "XDG_") || strings.HasSuffix(strings.ToUpper(name), "_PROXY")
 }
 
 // secretName reports whether a variable of that name holds a secret.
 func secretName(name string) bool {
 	name = strings.ToUpper(name)
-	for _, end := range [...]string{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_PASS", "_PWD", "_PAT", "_CREDENTIALS", "_APIKEY", "SECRET_KEY_BASE"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	switch name {
-	case "TOKEN", "PASSWORD", "SECRET", "APIKEY":
-		return true
-	}
-	return false
+	ends := []string{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_PASS", "_PWD", "_PAT", "_CREDENTIALS", "_APIKEY", "SECRET_KEY_BASE"}
+	return slices.Contains([]string{"TOKEN", "PASSWORD", "SECRET", "APIKEY"}, name) || slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // hasLogin reports whether a text may be an address with a password in it.

@@ -1,12 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
 )
 
 // ContextInheritance is the section context_inheritance (inherit §5).
@@ -35,10 +33,7 @@ func (c ContextInheritance) Expiry() time.Duration {
 
 // DeleteAfter is how many days ended runs are kept.
 func (c *Config) DeleteAfter() int {
-	if n := c.ContextStorage.Retention.DeleteDays; n > 0 {
-		return n
-	}
-	return c.ContextInheritance.ContextExpiryDays
+	return cmp.Or(c.ContextStorage.Retention.DeleteDays, c.ContextInheritance.ContextExpiryDays)
 }
 
 // retention complains of runs that are removed while they may be inherited from
@@ -60,22 +55,15 @@ func (p *parser) retention() {
 // name is what a rule is about.
 func (r RetentionRule) name() string { return strings.TrimSpace(r.Status + " " + r.Repository) }
 
-// retentionRule reads one item of context_storage.retention.rules.
-func (p *parser) retentionRule(items *schema, n ast.Node, line int, shown string) (RetentionRule, bool) {
-	var r RetentionRule
-	before := len(p.problems)
-	if !p.item(items, n, line, shown, reflect.ValueOf(&r).Elem()) {
-		return r, false
-	}
+// retentionRule complains of what an item of context_storage.retention.rules lacks.
+func (p *parser) retentionRule(r *RetentionRule, line int, shown string) {
 	days := r.GzipDays + r.SlimDays + r.DeleteDays
 	switch {
-	case len(p.problems) > before:
 	case r.name() == "":
 		p.problem("config.rule_for", p.line(line), shown)
 	case r.Keep == (days > 0):
 		p.problem("config.rule_does", p.line(line), shown)
 	}
-	return r, len(p.problems) == before
 }
 
 // inheritance warns of a share of the model's window that is outside of what

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -10,21 +11,10 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-func (p *parser) checks(n ast.Node, line int, where string, target reflect.Value) bool {
-	return readItems(p, n, line, where, target, false, p.check, func(c *Check) string { return c.Name })
-}
-
-func (p *parser) servers(n ast.Node, line int, where string, target reflect.Value) bool {
-	return readItems(p, n, line, where, target, true, p.server, func(s *MCPServer) string { return s.Name })
-}
-
-func (p *parser) projects(n ast.Node, line int, where string, target reflect.Value) bool {
-	return readItems(p, n, line, where, target, false, p.project, func(t *ToolProject) string { return strings.ToLower(t.Project) })
-}
-
-// readItems reads a list of sections, which have names of their own.
+// readItems reads a list of sections, which have names of their own. lacks complains of what an item
+// lacks whose keys are all right.
 func readItems[T any](p *parser, n ast.Node, line int, where string, target reflect.Value, expand bool,
-	one func(items *schema, n ast.Node, line int, shown string) (T, bool), name func(*T) string) bool {
+	lacks func(item *T, line int, shown string), name func(*T) string) bool {
 	if isNull(n) {
 		return true
 	}
@@ -43,8 +33,12 @@ func readItems[T any](p *parser, n ast.Node, line int, where string, target refl
 	all, names := make([]T, 0, len(seq.Values)), map[string]string{}
 	for i, e := range seq.Values {
 		at, shown := lineOf(e, line), fmt.Sprintf("%s[%d]", where, i)
-		c, ok := one(items, e, at, shown)
-		if !ok {
+		var c T
+		before := len(p.problems)
+		if p.item(items, e, at, shown, reflect.ValueOf(&c).Elem()); len(p.problems) == before {
+			lacks(&c, at, shown)
+		}
+		if len(p.problems) > before {
 			continue
 		}
 		if first, taken := names[name(&c)]; taken {
@@ -59,82 +53,61 @@ func readItems[T any](p *parser, n ast.Node, line int, where string, target refl
 
 // itemSchema is the shape of an item of a list; variables are replaced in it with expand.
 func itemSchema(t reflect.Type, expand bool) *schema {
-	items := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
-	items.walk(t, "", nil)
+	items := schemaOf(t)
 	for _, f := range items.fields {
 		f.expand = f.expand && expand
 	}
 	return items
 }
 
-// item reads one item of a list as a section, and reports whether it is one.
-func (p *parser) item(items *schema, n ast.Node, line int, shown string, target reflect.Value) bool {
-	values, ok := pairs(n)
-	if !ok {
+// item reads one item of a list as a section; of checks and setup it may be the command alone.
+func (p *parser) item(items *schema, n ast.Node, line int, shown string, target reflect.Value) {
+	values, section := pairs(n)
+	command, commands := items.byPath["run"]
+	_, text := fromNode(kindString, n)
+	switch {
+	case section:
+		p.section(values, scope{schema: items, target: target, shown: shown, item: true})
+	case commands && text:
+		if v, ok := p.scalar(command, n, line, shown); ok {
+			target.FieldByIndex(command.index).Set(v)
+		}
+	case isSetup(shown):
+		p.mismatch(line, shown, "config.want.setup", found(n, false, true), n)
+	case commands:
+		p.mismatch(line, shown, "config.want.check", found(n, false, true), n)
+	default:
 		p.mismatch(line, shown, "config.want.section", found(n, false, true), n)
-		return false
 	}
-	p.section(values, scope{schema: items, target: target, shown: shown, item: true})
-	return true
 }
 
-// server reads one item of mcp_servers.
-func (p *parser) server(items *schema, n ast.Node, line int, shown string) (MCPServer, bool) {
-	var s MCPServer
-	before := len(p.problems)
-	if !p.item(items, n, line, shown, reflect.ValueOf(&s).Elem()) {
-		return s, false
-	}
-	if len(p.problems) > before {
-		return s, false
-	}
+// server complains of what an item of mcp_servers lacks.
+func (p *parser) server(s *MCPServer, line int, shown string) {
 	switch {
 	case s.Name == "":
 		p.problem("config.value", p.line(line), shown+".mcp_server_name", i18n.E("config.want.nonempty"), i18n.E("config.found.nothing"))
 	case (len(s.Command) > 0) == (s.URL != ""):
 		p.problem("config.mcp_how", p.line(line), shown, short(s.Name))
 	}
-	return s, len(p.problems) == before
 }
 
-// project reads one item of tools.projects.
-func (p *parser) project(items *schema, n ast.Node, line int, shown string) (ToolProject, bool) {
-	var t ToolProject
-	before := len(p.problems)
-	if !p.item(items, n, line, shown, reflect.ValueOf(&t).Elem()) {
-		return t, false
-	}
-	if t.Project == "" && len(p.problems) == before {
+// project complains of what an item of tools.projects lacks.
+func (p *parser) project(t *ToolProject, line int, shown string) {
+	if t.Project == "" {
 		p.problem("config.value", p.line(line), shown+".project", i18n.E("config.want.project"), i18n.E("config.found.nothing"))
 	}
-	return t, len(p.problems) == before
 }
 
-// check reads one item of checks.
-func (p *parser) check(items *schema, n ast.Node, line int, shown string) (Check, bool) {
-	var c Check
-	before := len(p.problems)
-	if values, ok := pairs(n); ok {
-		p.section(values, scope{schema: items, target: reflect.ValueOf(&c).Elem(), shown: shown, item: true})
-		if c.JUnit != "" && strings.HasPrefix(shown, "setup[") && len(p.problems) == before {
-			p.problem("config.setup_junit", p.line(line), shown)
-		}
-		if c.Run == "" && len(p.problems) == before {
-			p.problem("config.value", p.line(line), shown+".run", i18n.E("config.want.nonempty"), i18n.E("config.found.nothing"))
-		}
-	} else if _, ok := fromNode(kindString, n); ok {
-		if v, ok := p.scalar(items.byPath["run"], n, line, shown); ok {
-			c.Run = v.String()
-		}
-	} else {
-		want := "config.want.check"
-		if strings.HasPrefix(shown, "setup[") {
-			want = "config.want.setup"
-		}
-		p.mismatch(line, shown, want, found(n, false, true), n)
+// check complains of what an item of checks or setup lacks; one without a name has that of its command.
+func (p *parser) check(c *Check, line int, shown string) {
+	switch {
+	case c.JUnit != "" && isSetup(shown):
+		p.problem("config.setup_junit", p.line(line), shown)
+	case c.Run == "":
+		p.problem("config.value", p.line(line), shown+".run", i18n.E("config.want.nonempty"), i18n.E("config.found.nothing"))
 	}
-	if c.Name == "" {
-		c.Name = strings.TrimSpace(c.Run)
-	}
-	return c, len(p.problems) == before
+	c.Name = cmp.Or(c.Name, strings.TrimSpace(c.Run))
 }
+
+// isSetup reports whether an item is one of setup.
+func isSetup(shown string) bool { return strings.HasPrefix(shown, "setup[") }

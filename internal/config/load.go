@@ -170,11 +170,8 @@ func (p *parser) finish() {
 	}
 	s := c.ContextStorage
 	if s.KeepRecentMessages >= s.MinMessagesToSummarize && len(p.problems) == 0 {
-		o := c.meta.origins["context_storage.keep_recent_messages"]
-		if !o.set() {
-			o = c.meta.origins["context_storage.min_messages_to_summarize"]
-		}
-		p.problem("config.keep_recent", p.at(o), s.MinMessagesToSummarize, s.KeepRecentMessages)
+		at := p.at(p.set("context_storage.keep_recent_messages", "context_storage.min_messages_to_summarize"))
+		p.problem("config.keep_recent", at, s.MinMessagesToSummarize, s.KeepRecentMessages)
 	}
 	if c.Queue.Driver == "postgres" && s.Backend != "postgres" {
 		p.problem("config.queue", p.at(c.meta.origins["queue.driver"]), s.Backend)
@@ -214,13 +211,8 @@ func (p *parser) roles() {
 	p.same("coder3.model", c.Coder3.Model, "routing.llm.coder3_model", r.Coder3.Model)
 	o := c.Providers.Ollama
 	if o.MinContext > o.NumCtx || o.MaxContext > 0 && o.NumCtx > o.MaxContext {
-		at := c.meta.origins["providers.ollama.num_ctx"]
-		for _, key := range []string{"providers.ollama.max_context", "providers.ollama.min_context"} {
-			if !at.set() {
-				at = c.meta.origins[key]
-			}
-		}
-		p.problem("config.num_ctx", p.at(at), o.NumCtx, o.MinContext, o.MaxContext)
+		at := p.at(p.set("providers.ollama.num_ctx", "providers.ollama.max_context", "providers.ollama.min_context"))
+		p.problem("config.num_ctx", at, o.NumCtx, o.MinContext, o.MaxContext)
 	}
 }
 
@@ -231,11 +223,8 @@ func (p *parser) confidences() {
 	if d.UserConfirmationThreshold <= d.MinConfidenceThreshold {
 		return
 	}
-	at := p.config.meta.origins[section+"user_confirmation_threshold"]
-	if !at.set() {
-		at = p.config.meta.origins[section+"min_confidence_threshold"]
-	}
-	p.problem("config.confidences", p.at(at), section+"user_confirmation_threshold", show(d.UserConfirmationThreshold), section+"min_confidence_threshold", show(d.MinConfidenceThreshold))
+	at := p.at(p.set(section+"user_confirmation_threshold", section+"min_confidence_threshold"))
+	p.problem("config.confidences", at, section+"user_confirmation_threshold", show(d.UserConfirmationThreshold), section+"min_confidence_threshold", show(d.MinConfidenceThreshold))
 }
 
 // oldName takes a value over that was set under a name of former days.

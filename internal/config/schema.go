@@ -77,27 +77,30 @@ type schema struct {
 	children map[string][]string // section -> names in it, in order; "" is the file
 }
 
-func newSchema() *schema {
-	s := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
-	s.walk(reflect.TypeFor[Config](), "", nil)
+func newSchema() *schema { return schemaOf(reflect.TypeFor[Config]()) }
+
+// schemaOf is the shape of a struct with such tags.
+func schemaOf(t reflect.Type) *schema {
+	s := emptySchema()
+	s.walk(t, "", nil, "", nil)
 	return s
 }
 
-func (s *schema) walk(t reflect.Type, section string, index []int) {
-	s.walkFlat(t, section, index, "", nil)
+func emptySchema() *schema {
+	return &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
 }
 
-// walkFlat walks a struct whose keys stand in section with prefix before their
+// walk walks a struct whose keys stand in section with prefix before their
 // names. set are defaults over those of the tags. A struct without a name of its
 // own, and with a tag set or prefix, has its keys there as well.
-func (s *schema) walkFlat(t reflect.Type, section string, index []int, prefix string, set map[string]string) {
+func (s *schema) walk(t reflect.Type, section string, index []int, prefix string, set map[string]string) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		at := append(append([]int(nil), index...), i)
 		own := assignments(sf.Tag.Get("set"))
 		name := sf.Tag.Get("yaml")
 		if flat := sf.Tag.Get("prefix"); name == "" && (flat != "" || sf.Anonymous) {
-			s.walkFlat(sf.Type, section, at, flat, own)
+			s.walk(sf.Type, section, at, flat, own)
 			continue
 		}
 		if name == "" {
@@ -114,7 +117,7 @@ func (s *schema) walkFlat(t reflect.Type, section string, index []int, prefix st
 		path := join(section, name)
 		if sf.Type.Kind() == reflect.Struct {
 			s.sections[path] = doc
-			s.walkFlat(sf.Type, path, at, "", own)
+			s.walk(sf.Type, path, at, "", own)
 			continue
 		}
 		f := &field{
@@ -149,19 +152,16 @@ func kindOf(t reflect.Type) kind {
 	case reflect.Map:
 		return kindMap
 	case reflect.Slice:
-		if t.Elem() == reflect.TypeFor[Check]() {
+		switch t.Elem() {
+		case reflect.TypeFor[Check]():
 			return kindChecks
-		}
-		if t.Elem() == reflect.TypeFor[MCPServer]() {
+		case reflect.TypeFor[MCPServer]():
 			return kindServers
-		}
-		if t.Elem() == reflect.TypeFor[ToolProject]() {
+		case reflect.TypeFor[ToolProject]():
 			return kindProjects
-		}
-		if t.Elem() == reflect.TypeFor[ChatRepository]() {
+		case reflect.TypeFor[ChatRepository]():
 			return kindRepositories
-		}
-		if t.Elem() == reflect.TypeFor[RetentionRule]() {
+		case reflect.TypeFor[RetentionRule]():
 			return kindRetention
 		}
 		return kindList

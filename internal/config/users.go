@@ -72,9 +72,7 @@ func usersKey(path string) bool {
 // usersSchema is the shape of such settings. Variables are not replaced in them: the
 // environment is the house's.
 var usersSchema = sync.OnceValue(func() *schema {
-	all := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
-	all.walk(reflect.TypeFor[personal](), "", nil)
-	s := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
+	all, s := schemaOf(reflect.TypeFor[personal]()), emptySchema()
 	for _, f := range all.fields {
 		if !usersKey(f.path) {
 			continue

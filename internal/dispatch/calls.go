@@ -182,10 +182,7 @@ func (w *Watch) named(r forge.Repo) bool {
 
 // name notes the names of what is watched.
 func (w *Watch) name() {
-	known := make(map[forge.Repo]bool, len(w.repos))
-	for _, r := range w.repos {
-		known[lower(r.Repo)] = true
-	}
+	known := namesOf(w.repos)
 	maps.DeleteFunc(w.quiet, func(r forge.Repo, _ quiet) bool { return !known[r] })
 	w.mu.Lock()
 	defer w.mu.Unlock()

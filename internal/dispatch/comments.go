@@ -188,8 +188,7 @@ const keepFor = time.Hour
 
 // kept reports whether a comment that is so old waits because of an error.
 func kept(err error, age time.Duration) bool {
-	var u *unreadable
-	return errors.As(err, &u) && age < keepFor
+	return errors.As(err, new(*unreadable)) && age < keepFor
 }
 
 func earlier(a, b time.Time) time.Time {

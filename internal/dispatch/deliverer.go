@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -128,11 +129,7 @@ func (d *Deliverer) waits(uuid string) bool {
 func (d *Deliverer) forget(owing map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for uuid := range d.late.all {
-		if !owing[uuid] {
-			d.late.worked(uuid)
-		}
-	}
+	maps.DeleteFunc(d.late.all, func(uuid string, _ retry) bool { return !owing[uuid] })
 }
 
 // Late counts the runs whose effects the world lacks since before a time, and names one of

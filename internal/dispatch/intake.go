@@ -221,10 +221,7 @@ func (i *Intake) round(ctx context.Context, w *Watch, watched []forge.Repository
 // given away while it is worked on, or left out of the settings, is answered for
 // by its former name, but no work is begun there.
 func withOthers(repos []forge.Repository, live map[forge.Repo][]contextstore.Row) (all []forge.Repository, others map[forge.Repo]bool) {
-	known := map[forge.Repo]bool{}
-	for _, r := range repos {
-		known[lower(r.Repo)] = true
-	}
+	known := namesOf(repos)
 	all, others = slices.Clone(repos), map[forge.Repo]bool{}
 	for name, runs := range live {
 		if !known[name] {
@@ -384,9 +381,7 @@ func (i *Intake) asks(ctx context.Context, w *Watch, it forge.Item) (all []order
 // atLarge reports whether an error is about more than the one item: about the
 // forge as a whole, or the house.
 func atLarge(err error) bool {
-	var e *forge.Error
-	var u *unreadable
-	return !errors.As(err, &u) && (!errors.As(err, &e) || refusesAll(err))
+	return !errors.As(err, new(*unreadable)) && (!errors.As(err, new(*forge.Error)) || refusesAll(err))
 }
 
 // unreadable is the error of one context that cannot be read. It says nothing of
@@ -437,6 +432,15 @@ func running(rows []contextstore.Row) bool {
 // lower is a repository as it is compared: its names are the same in any case.
 func lower(r forge.Repo) forge.Repo {
 	return forge.Repo{Owner: strings.ToLower(r.Owner), Name: strings.ToLower(r.Name)}
+}
+
+// namesOf are the names of repositories as they are compared.
+func namesOf(repos []forge.Repository) map[forge.Repo]bool {
+	names := make(map[forge.Repo]bool, len(repos))
+	for _, r := range repos {
+		names[lower(r.Repo)] = true
+	}
+	return names
 }
 
 // mostQueued bounds the queued runs that a look for work asks the forge about.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,33 +100,28 @@ func (p *Pool) Run(ctx context.Context) {
 	}
 }
 
-// Close begins nothing until Release, for a reason. What is worked on goes on; the
-// uuids are those.
-func (p *Pool) Close(cause error) (busy []string) {
+// Close begins nothing until Release, for a reason. What is worked on goes on: the runs
+// of the uuids.
+func (p *Pool) Close(cause error) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = cause
-	for uuid := range p.busy {
-		busy = append(busy, uuid)
-	}
-	return busy
+	return slices.Collect(maps.Keys(p.busy))
 }
 
 // Hold ends what is worked on for a reason, and begins nothing until Release. It
-// returns at once; the uuids are those that it ends.
-func (p *Pool) Hold(cause error) (ended []string) {
+// returns at once.
+func (p *Pool) Hold(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed == nil && p.Queue != nil {
 		p.Queue.Take(false)
 	}
 	p.closed = cause
-	for uuid, s := range p.busy {
+	for _, s := range p.busy {
 		s.cancel(cause)
 		s.ending = true
-		ended = append(ended, uuid)
 	}
-	return ended
 }
 
 // Ending reports whether a run that Hold ended is still on its way.

@@ -167,13 +167,11 @@ func TestPoolLeavesAPlaceToOtherSources(t *testing.T) {
 func TestPoolPutsDownWhatItHolds(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, s *contextstore.Store, q Queue) {
-		id := enqueue(t, s, "github", "a", "ken", 1)
+		enqueue(t, s, "github", "a", "ken", 1)
 		h := newShop(t, s, q, Limits{Max: 1})
 		h.run(t)
 		h.next()
-		if ended := h.Hold(agent.PauseFor("a file")); len(ended) != 1 || ended[0] != id {
-			t.Errorf("%v", ended)
-		}
+		h.Hold(agent.PauseFor("a file"))
 		if st := <-h.ended; st != task.Paused {
 			t.Errorf("%s", st)
 		}

@@ -116,10 +116,7 @@ func (w *Watch) repositories(ctx context.Context, now time.Time, log *slog.Logge
 	if forge.Is(err, forge.NotFound) {
 		w.listed = now // nothing but names that are not there
 	} else {
-		known := map[forge.Repo]bool{}
-		for _, r := range repos {
-			known[lower(r.Repo)] = true
-		}
+		known := namesOf(repos)
 		for _, r := range w.repos {
 			if !known[lower(r.Repo)] {
 				repos = append(repos, r)
@@ -315,8 +312,7 @@ func (i *Intake) begin(ctx context.Context, w *Watch, a candidate, last contexts
 		set = w.Settings(ctx, user)
 	}
 	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: user, Title: progress.OneLine(a.item.Title), Config: set, Run: raw}, delivery.QueuedLabels)
-	var live *contextstore.LiveError
-	if errors.As(err, &live) {
+	if errors.As(err, new(*contextstore.LiveError)) {
 		return InHand, nil // somebody else was quicker
 	}
 	if err != nil {

@@ -53,6 +53,5 @@ func terminalTexts() map[string]text {
 		"cli.chat_long":          {"standard input is longer than %d KiB; name files with @ in a message instead", "標準入力が %d KiB を超えています。代わりにメッセージの中で @ を使ってファイルを指定してください"},
 		"cli.chat_no_terminal":   {"a conversation needs a terminal for its output; send one message with -m, or by a pipe", "会話には出力先の端末が必要です。-m かパイプでメッセージを一つ送ってください"},
 		"cli.chat_session_twice": {"--session and --continue each name a session; give one of them", "--session と --continue はどちらもセッションを指定します。一方だけを指定してください"},
-		"app.no_conversation":    {"this build has no conversation behind tori chat yet", "このビルドの tori chat には会話の機能がまだありません"},
 	}
 }

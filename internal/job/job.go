@@ -275,7 +275,6 @@ func (r *Runner) denied(job approval.Job) task.Outcome {
 // goes on.
 func (r *Runner) outcome(cause, err error) task.Outcome {
 	var model *llm.Error
-	var day *contextstore.DayError
 	var stuck *planning.StuckError
 	var circle *turn.CircleError
 	switch q, asked := agent.Asked(cause); {
@@ -289,7 +288,7 @@ func (r *Runner) outcome(cause, err error) task.Outcome {
 		return task.Outcome{Status: task.Paused, Reason: r.Lang.T("agent.paused")}
 	case delivery.Passing(err):
 		return task.Outcome{Status: task.Queued, Reason: r.Lang.Error(err)} // it is tried again
-	case errors.As(err, &day):
+	case errors.As(err, new(*contextstore.DayError)):
 		return task.Outcome{Status: task.Paused, Reason: r.Lang.Error(err)}
 	case errors.As(err, &stuck):
 		return task.Outcome{Status: task.Failed, Reason: r.Lang.T("agent.stuck", stuck.What(r.Lang))}

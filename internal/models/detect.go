@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -20,11 +21,7 @@ func (m *Models) detect(ctx context.Context, u Use) (*Spec, error) {
 	if u.Model != "" || u.Script != "" || m.cfg.IsSet("llm.provider") {
 		return nil, nil
 	}
-	name := u.Role
-	if name == "" {
-		name = Task
-	}
-	if role, ok := m.cfg.Routing.LLM.Role(name); !ok || role.Provider != "" {
+	if role, ok := m.cfg.Routing.LLM.Role(cmp.Or(u.Role, Task)); !ok || role.Provider != "" {
 		return nil, nil
 	}
 	for _, p := range []string{"openai", "anthropic", "deepseek", "ollama", "lmstudio", "vllm", "script"} {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"toritsugi/internal/config"
-	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/endpoint"
 	"toritsugi/internal/llm/ollama"
 )
@@ -44,8 +43,8 @@ func (m *Models) Health(ctx context.Context) Health {
 	}
 	servers, err := m.servers(ctx, away, made)
 	for _, s := range servers {
-		var seen ollama.Health
-		if seen, err = look1(ctx, s, err); seen.Endpoint != "" {
+		seen, serr := s.Check(ctx)
+		if err = errors.Join(err, serr, s.Close()); serr == nil {
 			h.Ollama = append(h.Ollama, seen)
 			h.Ready = h.Ready && seen.Ready()
 		}
@@ -77,15 +76,6 @@ func (r *Row) down() bool {
 // gateways know names that they do not list, and LM Studio loads what is asked for.
 func sure(provider string) bool {
 	return provider == "ollama" || provider == "anthropic" || provider == "vllm"
-}
-
-// look1 asks one server, and joins its error to those before.
-func look1(ctx context.Context, c *ollama.Supervisor, before error) (ollama.Health, error) {
-	seen, err := c.Check(ctx)
-	if err != nil {
-		seen = ollama.Health{}
-	}
-	return seen, errors.Join(before, err, c.Close())
 }
 
 // inUse reports whether a role will be asked for anything: task always, and a
@@ -136,10 +126,4 @@ func (m *Models) servers(ctx context.Context, away map[string]bool, made map[str
 		}
 	}
 	return all, errs
-}
-
-func asError(err error) (*llm.Error, bool) {
-	var e *llm.Error
-	ok := errors.As(err, &e)
-	return e, ok
 }

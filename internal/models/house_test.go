@@ -168,7 +168,7 @@ func fields(t *testing.T, r *llmtest.Request) map[string]any {
 
 // kind is the kind of an *llm.Error, "" of any other.
 func kind(err error) llm.ErrorKind {
-	if e, ok := asError(err); ok {
+	if e, ok := errors.AsType[*llm.Error](err); ok {
 		return e.Kind
 	}
 	return ""

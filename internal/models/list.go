@@ -2,6 +2,7 @@ package models
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -167,7 +168,7 @@ func (m *Models) looker() func(context.Context, *Spec, *Row) {
 				return
 			}
 			server.models, server.err = openai.ListModels(ctx, s.Address, s.key, hc)
-			if e, ok := asError(server.err); ok {
+			if e, ok := errors.AsType[*llm.Error](server.err); ok {
 				e.Provider = s.Provider // of all that speak the format
 			}
 		})
@@ -239,12 +240,12 @@ func (m *Models) lookOllama(server *seen, s *Spec, r *Row) {
 
 // answered reports whether a failed call reached a server.
 func answered(err error) bool {
-	e, ok := asError(err)
+	e, ok := errors.AsType[*llm.Error](err)
 	return ok && e.Status != 0
 }
 
 func missing(err error) bool {
-	e, ok := asError(err)
+	e, ok := errors.AsType[*llm.Error](err)
 	return ok && e.Kind == llm.KindNotFound
 }
 

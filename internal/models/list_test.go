@@ -2,6 +2,7 @@ package models
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -34,7 +35,7 @@ func shown(r *Row) string {
 	if r.Forbidden != nil {
 		s += " forbidden " + key(r.Forbidden)
 	}
-	if e, ok := asError(r.Problem); ok {
+	if e, ok := errors.AsType[*llm.Error](r.Problem); ok {
 		s += " problem " + string(e.Kind) + " of " + e.Provider
 	} else if r.Problem != nil {
 		s += " problem " + key(r.Problem)

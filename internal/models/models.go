@@ -209,12 +209,7 @@ func (m *Models) allowed(s *Spec, u Use) error {
 
 // route of an issue, of a message to tori run, and of all that serves them, is
 // CODE (spec/README "cloud rule").
-func route(u Use) string {
-	if u.Route == "" {
-		return "CODE"
-	}
-	return u.Route
-}
+func route(u Use) string { return cmp.Or(u.Route, "CODE") }
 
 // member makes the client of one model. From the inside: the wire format, the
 // bar to clouds, images, care, tools as text. A model that its server does not have
@@ -470,8 +465,7 @@ const adviceTimeout = 2 * time.Second
 func (m *Models) advice(ctx context.Context, s *Spec, hc *http.Client) error {
 	if s.Cloud || !m.kept.isOllama(s.Address, func() (yes, sure bool) {
 		_, err := ollama.Version(ctx, ollama.Config{BaseURL: s.Address, HTTP: hc, ConnectTimeout: adviceTimeout, StallTimeout: adviceTimeout, CallTimeout: adviceTimeout})
-		e, ok := asError(err)
-		return err == nil, err == nil || ok && e.Status != 0
+		return err == nil, err == nil || answered(err)
 	}) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package models
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -34,7 +35,7 @@ func (c *seenFirst) check(ctx context.Context) error {
 		return nil
 	}
 	shown, err := c.look(ctx)
-	if e, ok := asError(err); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
+	if e, ok := errors.AsType[*llm.Error](err); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
 		return nil // no such model, which the call will say, or a server too old to have remote ones
 	}
 	if err != nil {

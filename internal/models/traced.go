@@ -75,12 +75,10 @@ func (v *tracedConversation) Send(ctx context.Context, onText func(string)) (*ll
 	if first > 0 {
 		span.Float(telemetry.FirstChunk, first.Seconds())
 	}
-	var failed *llm.Error
-	switch {
-	case errors.As(err, &failed):
+	if failed, ok := errors.AsType[*llm.Error](err); ok {
 		span.Fail(string(failed.Kind))
 		span.Int("tori.attempts", failed.Attempts)
-	case err == nil:
+	} else if err == nil {
 		v.client.answered(span, reply)
 	}
 	span.End(err)

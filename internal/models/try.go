@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 
 // Trial is what one call showed.
 type Trial struct {
-	Spec       Spec          `json:"-"`
 	Role       string        `json:"role"`
 	Model      string        `json:"model"`           // PROVIDER/MODEL that was asked
 	AnsweredBy string        `json:"answered_by"`     // PROVIDER/MODEL that answered
@@ -38,7 +38,7 @@ func (m *Models) Try(ctx context.Context, u Use) (Trial, error) {
 		u.Route = routeOf(u.Role)
 	}
 	c, s, err := m.Client(ctx, u)
-	t := Trial{Spec: s, Role: s.Role, Model: s.Name()}
+	t := Trial{Role: s.Role, Model: s.Name()}
 	if err != nil {
 		return t, err
 	}
@@ -60,10 +60,7 @@ func (m *Models) Try(ctx context.Context, u Use) (Trial, error) {
 	if !first.IsZero() {
 		t.First = first.Sub(began)
 	}
-	t.Usage, t.Text, t.Named, t.AnsweredBy = reply.Usage, reply.Message.Content, reply.Model, reply.By
-	if t.AnsweredBy == "" {
-		t.AnsweredBy = t.Model
-	}
+	t.Usage, t.Text, t.Named, t.AnsweredBy = reply.Usage, reply.Message.Content, reply.Model, cmp.Or(reply.By, t.Model)
 	if rest := t.Total - t.First; reply.Usage != nil && rest >= leastTimed {
 		t.PerSecond = float64(reply.Usage.CompletionTokens) / rest.Seconds()
 	}

@@ -3,9 +3,11 @@ package ops
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,11 +54,7 @@ func Export(w io.Writer, base, uuid string, o ExportOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if cerr := v.Close(); err == nil {
-			err = cerr
-		}
-	}()
+	defer func() { err = cmp.Or(err, v.Close()) }()
 	b := bufio.NewWriter(w)
 	switch o.Format {
 	case FormatJSON:
@@ -98,10 +96,6 @@ func exportRecord(w *bufio.Writer, v opened, o ExportOptions) error {
 	}
 	_, _ = w.Write(head[:len(head)-1]) // errors stay with the writer
 	_, _ = w.WriteString(`,"files":{`)
-	names := make([]string, 0, len(v.files)+1)
-	for name := range v.files {
-		names = append(names, name)
-	}
 	if o.History != "" { // in the context, or where the settings say
 		at := o.History
 		if !filepath.IsAbs(at) {
@@ -113,11 +107,9 @@ func exportRecord(w *bufio.Writer, v opened, o ExportOptions) error {
 		}
 		if r != nil {
 			v.files[contextstore.PlanningRecord] = r
-			names = append(names, contextstore.PlanningRecord)
 		}
 	}
-	slices.Sort(names)
-	for i, name := range names {
+	for i, name := range slices.Sorted(maps.Keys(v.files)) {
 		if i > 0 {
 			_ = w.WriteByte(',')
 		}
@@ -182,8 +174,5 @@ func (o opened) lines(name string, f func(line []byte) error) (err error) {
 		return nil
 	}
 	rerr := jsonl.Each(r, func(_ int64, line []byte) bool { err = f(line); return err == nil })
-	if err == nil {
-		err = rerr
-	}
-	return err
+	return cmp.Or(err, rerr)
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"html"
 	"strings"
@@ -90,10 +91,7 @@ func (p *page) text(name, s string, folded bool) {
 func exportPage(w *bufio.Writer, v opened, o ExportOptions) error {
 	p := &page{w: w, html: o.Format == FormatHTML, redact: o.Redact}
 	m, st, t := v.Metadata, v.State, o.Lang.T
-	title := m.Title
-	if title == "" {
-		title = m.TaskKey.String()
-	}
+	title := cmp.Or(m.Title, m.TaskKey.String())
 	if p.html {
 		_, _ = fmt.Fprintf(w, pageHead, o.Lang, p.inline(title))
 	}

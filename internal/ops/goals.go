@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -77,11 +78,7 @@ func PrintGoals(w io.Writer, all []Goal, asJSON bool, l i18n.Lang) (missed bool,
 			p.line(g)
 			continue
 		}
-		is := g.Is
-		if is == "" {
-			is = "-"
-		}
-		p.printf("%s %s %s %s\n    %s\n", pad(l.T("stats.goal_"+g.Name), 30), pad(g.Wants, 8), pad(is, 10), l.T("stats.goal_"+g.State), g.How)
+		p.printf("%s %s %s %s\n    %s\n", pad(l.T("stats.goal_"+g.Name), 30), pad(g.Wants, 8), pad(cmp.Or(g.Is, "-"), 10), l.T("stats.goal_"+g.State), g.How)
 	}
 	return missed, p.err
 }

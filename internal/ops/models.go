@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/llm/endpoint"
 	"toritsugi/internal/llm/ollama"
 	"toritsugi/internal/models"
+	"toritsugi/internal/progress"
 )
 
 // ModelsOptions choose how models are shown.
@@ -106,22 +107,12 @@ func dollars(x float64) string {
 func modelsJSON(rows []models.Row, o ModelsOptions) []any {
 	all := []any{}
 	for _, r := range rows {
-		v := struct {
+		all = append(all, struct {
 			models.Row
 			Problem   string `json:"problem,omitempty"`
 			Forbidden string `json:"forbidden,omitempty"`
 			Advice    string `json:"advice,omitempty"`
-		}{Row: r}
-		if r.Problem != nil {
-			v.Problem = o.text(r.Problem)
-		}
-		if r.Forbidden != nil {
-			v.Forbidden = o.text(r.Forbidden)
-		}
-		if r.Advice != nil {
-			v.Advice = o.text(r.Advice)
-		}
-		all = append(all, v)
+		}{r, o.text(r.Problem), o.text(r.Forbidden), o.text(r.Advice)})
 	}
 	return all
 }
@@ -147,10 +138,7 @@ func Trial(w io.Writer, t models.Trial, o ModelsOptions) error {
 	}
 	p.printf("%s\n", o.usage(t.Usage))
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Text), "\n")
-	if r := []rune(line); len(r) > 60 {
-		line = string(r[:60]) + "…"
-	}
-	p.printf("%s\n", o.Lang.T("models.said", clean(line)))
+	p.printf("%s\n", o.Lang.T("models.said", clean(progress.Cut(line, 60))))
 	return p.err
 }
 

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -66,11 +67,7 @@ func Replays(w io.Writer, source string, c memory.Comparison, o ReplayOptions) e
 // ReplayLegend says what the columns of Replays mean, and at which price they are.
 func ReplayLegend(w io.Writer, o ReplayOptions) error {
 	p := &printer{w: w}
-	asOf := o.AsOf
-	if asOf == "" {
-		asOf = "-"
-	}
-	p.printf("\n%s", detailAt(0, o.Lang.T("memoryverbs.price", o.Model, o.Price.String(), asOf)))
+	p.printf("\n%s", detailAt(0, o.Lang.T("memoryverbs.price", o.Model, o.Price.String(), cmp.Or(o.AsOf, "-"))))
 	p.printf("%s", detailAt(0, o.Lang.T("memoryverbs.legend")))
 	return p.err
 }

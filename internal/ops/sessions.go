@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -109,10 +110,7 @@ func Session(w io.Writer, s conversation.Summary, o SessionsOptions) error {
 		p.printf("%d  %s  %s\n%s\n\n", e.Seq, stamp(e.Timestamp), who, e.Shown())
 		return p.err == nil
 	})
-	if err != nil {
-		return err
-	}
-	return p.err
+	return cmp.Or(err, p.err)
 }
 
 // Analyses prints records of ANALYZE, a line each, or whole as objects.

@@ -4,6 +4,7 @@
 package ops
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -182,9 +183,7 @@ func (p *printer) slimmed(v contextstore.View, o ShowOptions) {
 
 func (p *printer) section(v contextstore.View, log, title string, last int, line func([]byte) (string, error)) {
 	total, err := v.Last(log, seqOf)
-	if err != nil && p.err == nil {
-		p.err = err
-	}
+	p.err = cmp.Or(p.err, err)
 	p.printf("\n%s: %s", title, thousands(total))
 	if int64(last) < total {
 		p.printf(" (showing last %d)", last)
@@ -198,9 +197,7 @@ func (p *printer) section(v contextstore.View, log, title string, last int, line
 		p.printf("  %s\n", fit(s, 78))
 		return p.err
 	})
-	if p.err == nil {
-		p.err = err
-	}
+	p.err = cmp.Or(p.err, err)
 }
 
 // seqOf is a line's number: seq, or id of a summary.

@@ -33,14 +33,19 @@ const statsTop = 10
 
 // Check reports what of the options cannot be.
 func (o StatsOptions) Check() error {
-	if o.Status != "" && !o.Status.Valid() {
-		var names []string
-		for _, s := range task.Statuses() {
-			names = append(names, string(s))
-		}
-		return i18n.E("ops.bad_status", string(o.Status), strings.Join(names, ", "))
+	return cmp.Or(checkStatus(o.Status), checkDays(o.From, o.To))
+}
+
+// checkStatus reports a status that is none.
+func checkStatus(status task.Status) error {
+	if status == "" || status.Valid() {
+		return nil
 	}
-	return checkDays(o.From, o.To)
+	var names []string
+	for _, s := range task.Statuses() {
+		names = append(names, string(s))
+	}
+	return i18n.E("ops.bad_status", string(status), strings.Join(names, ", "))
 }
 
 // checkDays reports days that are none, or the wrong way round.

@@ -3,7 +3,6 @@ package ops
 import (
 	"context"
 	"io"
-	"strings"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -32,12 +31,8 @@ const manyScanned = 2000
 
 // Tasks lists the contexts below base, newest first.
 func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error {
-	if o.Status != "" && !task.Status(o.Status).Valid() {
-		names := make([]string, 0, 8)
-		for _, s := range task.Statuses() {
-			names = append(names, string(s))
-		}
-		return i18n.E("ops.bad_status", o.Status, strings.Join(names, ", "))
+	if err := checkStatus(task.Status(o.Status)); err != nil {
+		return err
 	}
 	l, err := contextstore.List(ctx, base, o.Viewer, contextstore.Filter{Status: task.Status(o.Status), User: o.User, Limit: o.Limit})
 	if err != nil {

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -67,10 +68,7 @@ func Window(w io.Writer, v contextstore.View, o WindowOptions) error {
 	default:
 		err = win.table(p)
 	}
-	if err == nil {
-		err = p.err
-	}
-	return err
+	return cmp.Or(err, p.err)
 }
 
 // say prints a text of the catalog as lines of at most 80 columns.

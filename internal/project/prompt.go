@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -98,11 +99,7 @@ func (f Rule) line() string {
 	if f.Why == "" && f.Text != "" {
 		return "- " + f.name() + " (" + strconv.FormatInt(f.Size, 10) + " bytes)\n"
 	}
-	why := f.Why
-	if why == "" {
-		why = "it is empty"
-	}
-	return "- " + f.name() + ": " + why + "\n"
+	return "- " + f.name() + ": " + cmp.Or(f.Why, "it is empty") + "\n"
 }
 
 // list names the files of rules that are not shown.
@@ -148,13 +145,11 @@ func (p *Project) about(budget, most int, task string) string {
 	if p.Map == nil {
 		return about
 	}
-	var b strings.Builder
-	b.WriteString(start)
-	text := p.Map.Text(min(budget-len(about), most)-b.Len()-len(end), task)
+	text := p.Map.Text(min(budget-len(about), most)-len(start+end), task)
 	if text == "" {
 		return about
 	}
-	return about + b.String() + text + end
+	return about + start + text + end
 }
 
 const (
@@ -162,9 +157,7 @@ const (
 	end   = "</project_files>\n"
 )
 
-const (
-	maxMap = 2400 // bytes of the map with its heading, about 600 tokens: every request carries it
-)
+const maxMap = 2400 // bytes of the map with its heading, about 600 tokens: every request carries it
 
 func clip(s string) string {
 	if len(s) <= maxPath {

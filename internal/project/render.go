@@ -2,7 +2,6 @@ package project
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,8 +33,10 @@ func (m *FileMap) Text(budget int, about string) string {
 		r.most = budget
 	}
 	r.push(m.root, 0)
-	for r.queue.Len() > 0 {
-		r.take(heap.Pop(&r.queue).(step)) //nolint:errcheck,forcetypeassert // of a heap of steps
+	for len(r.queue) > 0 {
+		next := r.queue[0]
+		r.queue = r.queue[1:]
+		r.take(next)
 	}
 	for _, d := range r.partly { // what nobody else needed
 		o := r.of[d]
@@ -68,7 +69,7 @@ type rendering struct {
 	most     int  // bytes that the names of one directory may take
 	maxDepth int
 	of       map[*dir]*opened
-	queue    steps
+	queue    []step // what is shown first comes first
 	partly   []*dir // of whose files not all are named
 }
 
@@ -88,27 +89,15 @@ type step struct {
 	order int // in which they were thought of: makes the order of steps whole
 }
 
-// steps is a heap: what is shown first comes first.
-type steps []step
-
-// Len, Less, Swap, Push and Pop implement heap.Interface.
-func (s steps) Len() int { return len(s) }
-
-// Less orders by class, then by depth, by cost, and by age.
-func (s steps) Less(i, j int) bool {
-	a, b := s[i], s[j]
-	return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.level, b.level), cmp.Compare(a.cost, b.cost), cmp.Compare(a.order, b.order)) < 0
+// compare orders steps by class, then by depth, by cost, and by age.
+func (s step) compare(o step) int {
+	return cmp.Or(cmp.Compare(s.class, o.class), cmp.Compare(s.level, o.level), cmp.Compare(s.cost, o.cost), cmp.Compare(s.order, o.order))
 }
-func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
 
-// Push adds a step.
-func (s *steps) Push(x any) { *s = append(*s, x.(step)) } //nolint:errcheck,forcetypeassert // of a heap of steps
-
-// Pop takes the last step.
-func (s *steps) Pop() any {
-	last := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return last
+// await puts a step on the queue, which is short: it has no more directories than there is room for lines.
+func (r *rendering) await(s step) {
+	at, _ := slices.BinarySearchFunc(r.queue, s, step.compare)
+	r.queue = slices.Insert(r.queue, at, s)
 }
 
 // push puts the opening of a directory on the queue.
@@ -117,7 +106,7 @@ func (r *rendering) push(d *dir, level int) {
 		return
 	}
 	r.order++
-	heap.Push(&r.queue, step{dir: d, level: level, class: d.class, cost: namesCost(d.files) + dirsCost(d.dirs, level), order: r.order})
+	r.await(step{dir: d, level: level, class: d.class, cost: namesCost(d.files) + dirsCost(d.dirs, level), order: r.order})
 }
 
 // counted reports whether of a directory no more is shown than how much it is:
@@ -151,7 +140,7 @@ func (r *rendering) take(s step) {
 		r.partly = append(r.partly, d)
 	}
 	if len(d.dull) > 0 {
-		heap.Push(&r.queue, step{dir: d, level: s.level, dull: true, class: max(d.class, bulk), cost: namesCost(d.dull), order: s.order})
+		r.await(step{dir: d, level: s.level, dull: true, class: max(d.class, bulk), cost: namesCost(d.dull), order: s.order})
 	}
 	for _, sub := range d.dirs[:o.dirs] {
 		r.push(sub, s.level+1)
@@ -175,7 +164,7 @@ func (r *rendering) names(all []string, room int) (n int) {
 // dirsCost is what the lines of directories take while they are counts.
 func dirsCost(dirs []*dir, level int) (n int) {
 	for _, s := range dirs {
-		n += level + len(shown(s.name)) + len("/ ()\n") + max(digits(s.all), 4)
+		n += level + len(shown(s.name)) + len("/ ()\n") + max(len(strconv.Itoa(s.all)), 4)
 	}
 	return n
 }
@@ -248,5 +237,3 @@ func shown(name string) string {
 	}
 	return strings.ReplaceAll(strconv.Quote(name), "<", `\x3c`) // nor for a tag
 }
-
-func digits(n int) int { return len(strconv.Itoa(n)) }
