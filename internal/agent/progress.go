@@ -295,7 +295,3 @@ func (r *run) folded() (all []broker.CollapsedList) {
 	}
 	return all
 }
-
-// plain is a text of the model on one line, with nothing in it that would be more
-// than text.
-func (r *run) plain(s string) string { return r.Delivery.Plain(s, 100) }
