@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -65,8 +64,6 @@ func (j *Jobs) ConfirmDelivery(ctx context.Context, job Job) error {
 	}
 	return j.mayDeliver(ctx, job, who)
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 func sumOf(b []byte) string {
 	sum := sha256.Sum256(b)
