@@ -104,18 +104,11 @@ func (s *Service) retryInvalid(ctx context.Context, uuid string, err error) erro
 	if !forge.Is(err, forge.Invalid) {
 		return err
 	}
-	mark, merr := s.Store.Mark(ctx, uuid, refusedMark)
+	mark, merr := s.Store.MarkOnce(ctx, uuid, refusedMark, func() string { return s.Now().UTC().Format(time.RFC3339) })
 	if merr != nil {
 		return merr
 	}
-	since, perr := time.Parse(time.RFC3339, mark)
-	if perr != nil {
-		since = s.Now()
-		if merr := s.Store.SetMark(ctx, uuid, refusedMark, since.UTC().Format(time.RFC3339)); merr != nil {
-			return merr
-		}
-	}
-	if s.Now().Sub(since) < refusedTime {
+	if since, perr := time.Parse(time.RFC3339, mark); perr == nil && s.Now().Sub(since) < refusedTime {
 		return &retryError{s.Lang.Error(err)}
 	}
 	return err
