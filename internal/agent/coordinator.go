@@ -310,15 +310,11 @@ func (e *openPointsError) Error() string {
 
 // openPoints are those in a sentence.
 func openPoints(l i18n.Lang, points []string) string {
-	shown, more := progress.First(points, shownPoints)
 	var all []string
-	for _, p := range shown {
+	for _, p := range points {
 		all = append(all, cutLine(progress.OneLine(l.Translate(p))))
 	}
-	if more > 0 {
-		all = append(all, "…")
-	}
-	return strings.Join(all, "; ")
+	return strings.Join(progress.Some(all, shownPoints, func(int) string { return "…" }), "; ")
 }
 
 // shownPoints is how many open points a reason names.

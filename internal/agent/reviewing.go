@@ -126,10 +126,7 @@ func (v *reviewer) request(ctx context.Context) (string, error) {
 				all = append(all, at+": "+progress.Cut(progress.OneLine(e.text), 200))
 			}
 		}
-		if shown, more := progress.First(all, mostFindings); len(shown) > 0 {
-			if more > 0 {
-				shown = append(shown, fmt.Sprintf("and %d more", more))
-			}
+		if shown := progress.Some(all, mostFindings, func(left int) string { return fmt.Sprintf("and %d more", left) }); len(shown) > 0 {
 			b.WriteString("\n" + which.head + ":\n" + llm.Tagged("comments", strings.Join(shown, "\n")) + "\n")
 		}
 	}
