@@ -261,7 +261,7 @@ func (w *scripted) work(ctx context.Context, c *contextstore.Context) (agent.Rep
 			return report, errors.Join(context.Cause(ctx), c.Close())
 		}
 	}
-	loop := turn.New(turn.Settings{Ledger: c, Window: window, Tools: w.hands, Budget: turn.Budget{Turns: 100}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Scripted: true}, nil)
+	loop := turn.New(turn.Settings{Ledger: c, Window: window, Tools: w.hands, Budget: turn.Budget{Turns: 100}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Scripted: true}, turn.NoDirector{})
 	if _, err := loop.Run(ctx); err != nil {
 		return report, errors.Join(err, c.Close())
 	}

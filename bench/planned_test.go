@@ -42,7 +42,7 @@ func TestServerLeadsThroughAPlan(t *testing.T) {
 	}
 	var plan planning.Plan
 	var reflection planning.Reflection
-	var result planning.SubtaskResult
+	var result planning.SubtaskRecord
 	var v planning.Verification
 	for i, answer := range []any{&plan, &reflection, &result, &v} {
 		if err := json.Unmarshal([]byte(texts[i]), answer); err != nil {

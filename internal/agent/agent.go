@@ -76,7 +76,7 @@ const phasePrepare = "preparation"
 // unless something sends the model back to work: a person, a check that fails, or the
 // judgement of a criterion.
 func (r *run) attempt(ctx context.Context) (again bool, err error) {
-	if r.lead.answer, err = r.lead.coordinator.Run(ctx); err != nil {
+	if r.lead.answer, err = r.lead.run(ctx); err != nil {
 		return false, err
 	}
 	if r.review != nil {

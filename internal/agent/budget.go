@@ -148,7 +148,7 @@ func (r *run) standing(l i18n.Lang) string {
 	line := func(key string, args ...string) {
 		all := make([]any, len(args))
 		for i, a := range args {
-			all[i] = r.plain(a)
+			all[i] = r.Delivery.Plain(a, 100) // with nothing in it that would be more than text
 		}
 		b.WriteString("- " + l.T(key, all...) + "\n")
 	}

@@ -155,11 +155,8 @@ func (c change) show(most int) string {
 		}
 	}
 	if len(left) > 0 {
-		shown, more := progress.First(left, mostLeft)
+		shown := progress.Some(left, mostLeft, func(more int) string { return fmt.Sprintf("and %d more files (git diff with stat lists all)", more) })
 		b.WriteString("Not shown, for want of room (read_file shows the files, git diff with path their changes):\n" + strings.Join(shown, "\n") + "\n")
-		if more > 0 {
-			fmt.Fprintf(&b, "and %d more files (git diff with stat lists all)\n", more)
-		}
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -27,63 +27,31 @@ import (
 
 // coordination is what leads the model.
 type coordination struct {
-	coordinator coordinator
-	loop        *turn.Loop
-	history     *planning.History                    // nil where no plan leads the run
-	planned     atomic.Pointer[planning.Coordinator] // what leads it by a plan, once it does
-	about       func(task string) string             // what the model is told of the project as it begins; nil for nothing
-	answer      string                               // the model's last
+	run     func(ctx context.Context) (words string, err error) // until the model says that all is done
+	loop    *turn.Loop
+	history *planning.History                    // nil where no plan leads the run
+	planned atomic.Pointer[planning.Coordinator] // what leads it by a plan, once it does
+	about   func(task string) string             // what the model is told of the project as it begins; nil for nothing
+	answer  string                               // the model's last
 }
 
-// coordinator runs the loop until the model's last answer.
-type coordinator interface {
-	// Run works until the model says that all is done.
-	Run(ctx context.Context) (words string, err error)
-	// Verify has the result judged.
-	Verify(ctx context.Context) (planning.Result, error)
-	// Judged reports whether nothing was done since the result was judged.
-	Judged() bool
-}
-
-// plain is the loop of model and tools, without a plan.
-type plain struct{ *turn.Loop }
-
-// Run implements coordinator.
-func (p plain) Run(ctx context.Context) (string, error) {
+// plain runs the loop of model and tools without a plan.
+func (r *run) plain(ctx context.Context) (string, error) {
 	telemetry.Phase(ctx, planning.PhaseExecution, 0)
-	last := p.Window.Last()
-	if turn.Final(last) && !p.Owes() {
+	loop := r.lead.loop
+	last := loop.Window.Last()
+	if turn.Final(last) && !loop.Owes() {
 		return last.Content, nil
 	}
-	last, err := p.Loop.Run(ctx)
+	last, err := loop.Run(ctx)
 	return last.Content, err
 }
 
-// Verify implements coordinator.
-func (plain) Verify(context.Context) (planning.Result, error) { return planning.Result{}, nil }
-
-// Judged implements coordinator.
-func (plain) Judged() bool { return false }
-
-// planned is a run that a plan leads.
-type planned struct {
-	*planning.Coordinator
-	r *run
-}
-
-// Run implements coordinator.
-func (p planned) Run(ctx context.Context) (string, error) {
-	_, err := p.Coordinator.Run(ctx, p.r.lead.loop)
-	return p.Words(i18n.English), err
-}
-
-// Verify implements coordinator.
-func (p planned) Verify(ctx context.Context) (planning.Result, error) {
-	known := p.r.verify.forJudge()
-	known.Diff = p.r.verify.shownDiff(ctx)
-	result, err := p.Coordinator.Verify(ctx, p.r.lead.loop, known)
-	p.r.lead.answer = p.Words(i18n.English) // which may have been asked for
-	return result, err
+// planned runs it as the plan leads.
+func (r *run) planned(ctx context.Context) (string, error) {
+	lead := r.lead.planned.Load()
+	_, err := lead.Run(ctx, r.lead.loop)
+	return lead.Words(i18n.English), err
 }
 
 // plans reports whether a plan leads the run: decided when it begins, for the
@@ -167,12 +135,12 @@ func (r *run) coordinate(ctx context.Context) error {
 	base := director{r: r}
 	if r.review != nil {
 		r.lead.loop = turn.New(s, turn.NoCircles(reviewDirector{base, r.review}))
-		r.lead.coordinator = r.review
+		r.lead.run = r.review.run
 		return ctx.Err()
 	}
 	if r.lead.history == nil {
 		r.lead.loop = turn.New(s, turn.NoCircles(base))
-		r.lead.coordinator = plain{r.lead.loop}
+		r.lead.run = r.plain
 		return r.reopen(ctx, r.lead.loop, first)
 	}
 	p := r.Planning.Settings
@@ -183,7 +151,7 @@ func (r *run) coordinate(ctx context.Context) error {
 	}
 	r.lead.planned.Store(c)
 	r.lead.loop = turn.New(s, c)
-	r.lead.coordinator = planned{c, r}
+	r.lead.run = r.planned
 	return r.reopen(ctx, r.lead.loop, first)
 }
 
@@ -233,7 +201,13 @@ func (r *run) objected(ctx context.Context) (bool, error) {
 // stay open, with which the run completes or fails as the settings say. The commit gets
 // what the model says of it then.
 func (r *run) judged(ctx context.Context) (again bool, err error) {
-	if r.verify.judged, err = r.lead.coordinator.Verify(ctx); err != nil || r.verify.judged.Again {
+	if lead := r.lead.planned.Load(); lead != nil {
+		known := r.verify.forJudge()
+		known.Diff = r.verify.shownDiff(ctx)
+		r.verify.judged, err = lead.Verify(ctx, r.lead.loop, known)
+		r.lead.answer = lead.Words(i18n.English) // which may have been asked for
+	}
+	if err != nil || r.verify.judged.Again {
 		return err == nil, err
 	}
 	if err := r.reword(ctx); err != nil {
@@ -336,15 +310,11 @@ func (e *openPointsError) Error() string {
 
 // openPoints are those in a sentence.
 func openPoints(l i18n.Lang, points []string) string {
-	shown, more := progress.First(points, shownPoints)
 	var all []string
-	for _, p := range shown {
+	for _, p := range points {
 		all = append(all, cutLine(progress.OneLine(l.Translate(p))))
 	}
-	if more > 0 {
-		all = append(all, "…")
-	}
-	return strings.Join(all, "; ")
+	return strings.Join(progress.Some(all, shownPoints, func(int) string { return "…" }), "; ")
 }
 
 // shownPoints is how many open points a reason names.

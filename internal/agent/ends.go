@@ -178,15 +178,15 @@ func (r *run) begun() bool { return r.out.Workspace != nil && r.ledger.State().L
 func (r *run) model() string { return r.Client.Provider() + "/" + r.Client.Model() }
 
 // as is the error of a type among a cause's, nil for none.
-func as[E error](c cause) (e E) {
-	_ = errors.As(c.err, &e)
+func as[E error](c cause) E {
+	e, _ := errors.AsType[E](c.err)
 	return e
 }
 
 // failed reports whether there is an error of a type among a cause's.
 func failed[E error](c cause) bool {
-	var e E
-	return errors.As(c.err, &e)
+	_, ok := errors.AsType[E](c.err)
+	return ok
 }
 
 func is(target error) func(cause) bool {
@@ -198,8 +198,8 @@ func ended(by error) func(cause) bool {
 }
 
 // asked is what somebody requested that ended the run's context; nil for nothing.
-func (c cause) asked() (q *requestError) {
-	_ = errors.As(c.ctx, &q)
+func (c cause) asked() *requestError {
+	q, _ := errors.AsType[*requestError](c.ctx)
 	return q
 }
 

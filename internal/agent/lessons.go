@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
@@ -69,11 +70,12 @@ func readNoted(dir, name string, v any) error {
 	return err
 }
 
-// noteWhole writes a file of the context that is written once.
+// noteWhole writes a file of the context that is written once, in which schemas of tools stay as
+// they are.
 func (r *run) noteWhole(name string, v any) error {
-	raw, err := json.Marshal(v)
+	raw, err := jsonl.Append(nil, v)
 	if err == nil {
-		err = r.Store.FS.Replace(filepath.Join(r.ledger.Dir(), name), append(raw, '\n'), !r.Store.NoSync)
+		err = r.Store.FS.Replace(filepath.Join(r.ledger.Dir(), name), raw, !r.Store.NoSync)
 	}
 	return err
 }

@@ -272,13 +272,10 @@ func (r *run) folded() (all []broker.CollapsedList) {
 	l, rep := r.Lang, r.reported()
 	if files := r.report.Files; len(files) > 0 {
 		x := broker.CollapsedList{Title: l.T("agent.fold_files", len(files))}
-		shown, more := progress.First(files, delivery.MaxListed)
-		for _, f := range shown {
+		for _, f := range files {
 			x.Lines = append(x.Lines, progress.Span(f))
 		}
-		if more > 0 {
-			x.Lines = append(x.Lines, l.T("agent.comment_more", more))
-		}
+		x.Lines = progress.Some(x.Lines, delivery.MaxListed, progress.More(l))
 		all = append(all, x)
 	}
 	if plan := strings.TrimSpace(rep.PlanText(l, false)); plan != "" {
@@ -295,7 +292,3 @@ func (r *run) folded() (all []broker.CollapsedList) {
 	}
 	return all
 }
-
-// plain is a text of the model on one line, with nothing in it that would be more
-// than text.
-func (r *run) plain(s string) string { return r.Delivery.Plain(s, 100) }

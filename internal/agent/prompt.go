@@ -146,12 +146,7 @@ func conflictsText(conflicts []string) string {
 
 // someFiles are the first of some files in a sentence.
 func someFiles(files []string, most int) string {
-	shown, more := progress.First(files, most)
-	text := strings.Join(shown, ", ")
-	if more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
-	}
-	return text
+	return strings.Join(progress.Some(files, most, func(left int) string { return fmt.Sprintf("and %d more", left) }), ", ")
 }
 
 // maxFilesNamed is how many files the model is named.

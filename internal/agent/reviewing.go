@@ -126,10 +126,7 @@ func (v *reviewer) request(ctx context.Context) (string, error) {
 				all = append(all, at+": "+progress.Cut(progress.OneLine(e.text), 200))
 			}
 		}
-		if shown, more := progress.First(all, mostFindings); len(shown) > 0 {
-			if more > 0 {
-				shown = append(shown, fmt.Sprintf("and %d more", more))
-			}
+		if shown := progress.Some(all, mostFindings, func(left int) string { return fmt.Sprintf("and %d more", left) }); len(shown) > 0 {
 			b.WriteString("\n" + which.head + ":\n" + llm.Tagged("comments", strings.Join(shown, "\n")) + "\n")
 		}
 	}
@@ -200,28 +197,21 @@ func mark(parts ...string) string {
 // mostReminded is how often a model that ends without a review is asked for one.
 const mostReminded = 2
 
-// Run implements coordinator.
-func (v *reviewer) Run(ctx context.Context) (string, error) {
-	loop := plain{v.r.lead.loop}
+// run has the model work until it hands a review in.
+func (v *reviewer) run(ctx context.Context) (string, error) {
 	for reminded := 0; v.done == nil; reminded++ {
-		if _, err := loop.Run(ctx); err != nil || v.done != nil {
+		if _, err := v.r.plain(ctx); err != nil || v.done != nil {
 			return "", err
 		}
 		if reminded >= mostReminded {
 			return "", &delivery.TaskError{Err: i18n.E("review.none", v.r.model())}
 		}
-		if err := loop.Ask(ctx, planning.AskRemark, "Nobody reads your answer: hand the review in by calling "+submitName+", with the verdict and all findings."); err != nil {
+		if err := v.r.lead.loop.Ask(ctx, planning.AskRemark, "Nobody reads your answer: hand the review in by calling "+submitName+", with the verdict and all findings."); err != nil {
 			return "", err
 		}
 	}
 	return "", nil
 }
-
-// Verify implements coordinator.
-func (*reviewer) Verify(context.Context) (planning.Result, error) { return planning.Result{}, nil }
-
-// Judged implements coordinator.
-func (*reviewer) Judged() bool { return false }
 
 // reviewDirector ends the loop once the review is handed in. What people say meanwhile is read
 // by the next one.

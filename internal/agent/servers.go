@@ -66,15 +66,11 @@ func (r *run) withheldTold() string {
 	if len(r.env.withheld) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	shown, more := progress.First(r.env.withheld, delivery.MaxListed)
-	for _, d := range shown {
-		fmt.Fprintf(&b, "- %s (tori mcp accept %s %[1]s)\n", mcp.Name(d.Server, d.Tool), d.Server)
+	var all []string
+	for _, d := range r.env.withheld {
+		all = append(all, fmt.Sprintf("%s (tori mcp accept %s %[1]s)", mcp.Name(d.Server, d.Tool), d.Server))
 	}
-	if more > 0 {
-		fmt.Fprintf(&b, "- and %d more\n", more)
-	}
-	return "These tools of MCP servers are withheld: they are not what a person accepted. Do without them, and say so where the work needs one; the command beside it shows a person the change and accepts it.\n" + b.String()
+	return "These tools of MCP servers are withheld: they are not what a person accepted. Do without them, and say so where the work needs one; the command beside it shows a person the change and accepts it.\n" + delivery.List(i18n.English, all)
 }
 
 // withheldNotice is what people read of the same.

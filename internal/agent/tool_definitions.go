@@ -1,12 +1,10 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 
 	"toritsugi/internal/llm"
@@ -47,13 +45,7 @@ func (r *run) offer(before []llm.Tool, tools *tool.Registry) ([]llm.Tool, error)
 		}
 		o.Tools = append(o.Tools, t)
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // schemas are to come back as they are
-	if err := e.Encode(o); err != nil {
-		return nil, fmt.Errorf("keep the offered tools: %w", err)
-	}
-	if err := r.Store.FS.Replace(filepath.Join(r.ledger.Dir(), offeredFile), b.Bytes(), !r.Store.NoSync); err != nil {
+	if err := r.noteWhole(offeredFile, o); err != nil {
 		return nil, fmt.Errorf("keep the offered tools: %w", err)
 	}
 	// As the next owner will read them, to the byte.

@@ -100,21 +100,18 @@ func (r *run) keepWork(ctx context.Context) {
 // it is, and reports whether it did.
 func (r *run) stoppedMeanwhile() bool {
 	q, requested := r.ledger.Request()
+	var stop error
 	switch {
 	case r.report.Outcome.Status != task.Paused:
 		return false
 	case requested && q.Action == contextstore.Stop:
-		r.end.askedBy = q.By
-		r.concludes(func(l i18n.Lang) task.Outcome {
-			return task.Outcome{Status: task.Stopped, Reason: l.Asked(string(q.Action), q.By)}
-		})
+		r.end.askedBy, stop = q.By, &requestError{q}
 	case r.StopAsked != nil && r.StopAsked():
-		r.concludes(func(l i18n.Lang) task.Outcome {
-			return task.Outcome{Status: task.Stopped, Reason: l.T("agent.stopped")}
-		})
+		stop = context.Canceled
 	default:
 		return false
 	}
+	r.concludes(cause{r, stop, stop}.outcome)
 	return true
 }
 
@@ -288,9 +285,8 @@ func (r *run) transition(ctx context.Context) error {
 		r.log.Warn(err.Error())
 	}
 	err = r.ledger.Transition(ctx, o, effects...)
-	var unfinished *contextstore.UnfinishedError
 	switch {
-	case errors.As(err, &unfinished):
+	case errors.As(err, new(*contextstore.UnfinishedError)):
 		r.log.Warn(err.Error() + "; the next opener does it")
 	case errors.Is(err, contextstore.ErrNotOwner):
 		return errors.Join(err, r.ledger.Close())
@@ -318,6 +314,5 @@ func (e *openError) Unwrap() error { return e.error }
 // Resumable reports an error of Execute after which the run is not closed, and
 // can be resumed when what the error says is mended.
 func Resumable(err error) bool {
-	var e *openError
-	return errors.As(err, &e)
+	return errors.As(err, new(*openError))
 }

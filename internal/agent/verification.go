@@ -83,8 +83,8 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 // they leave behind stays out, also where an earlier owner was interrupted
 // among them.
 func (r *run) commitWork(ctx context.Context, seq int64) (err error) {
-	st := r.ledger.State()
-	if st.CommittedSeq == seq || st.CommittedSeq > 0 && r.lead.coordinator.Judged() {
+	st, lead := r.ledger.State(), r.lead.planned.Load()
+	if st.CommittedSeq == seq || st.CommittedSeq > 0 && lead != nil && lead.Judged() {
 		r.report.Commit = st.Commit
 	} else {
 		if r.report.Commit, err = r.out.Commit(ctx, r.lead.answer); err != nil {

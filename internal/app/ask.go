@@ -99,7 +99,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Con
 	if opt.Answer != "" {
 		ok := !v.Status().Final()
 		if ok {
-			_, ok, err = dialogue.Answer(s.store, v.Metadata.UUID, dialogue.Reply{By: LocalUser(), Text: opt.Answer, At: env.Now()})
+			_, ok, err = dialogue.Answer(s.store, v.Metadata.UUID, dialogue.Reply{By: LocalUser(), Text: opt.Answer, At: contextstore.Time{Time: env.Now()}})
 		}
 		if err == nil && !ok {
 			err = i18n.E("cli.not_asked", contextstore.Short(v.Metadata.UUID), v.Status(), contextstore.Short(v.Metadata.UUID))

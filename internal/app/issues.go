@@ -346,7 +346,7 @@ func (t *talks) Answer(ctx context.Context, m channel.Message) (p channel.Post, 
 		p.Text = t.lang.T("app.thread_answered", order.Ref(k), r.By, progress.Quote(r.Text))
 	}
 	p.Question = t.put(taken.view, taken.question)
-	p.Question.Over, p.Question.By, p.Question.At = true, m.User, taken.question.First.At
+	p.Question.Over, p.Question.By, p.Question.At = true, m.User, taken.question.First.At.Time
 	return p, nil
 }
 
@@ -359,7 +359,7 @@ func (t *talks) answer(ctx context.Context, m channel.Message, o openQuestion, t
 	if !may {
 		return nil, t.refusal(ctx, m.User, o.view.Metadata.TaskKey)
 	}
-	r := dialogue.Reply{Question: o.question.ID, By: by.Login, Text: dialogue.Chosen(t.choices(o.question), text), At: m.ReceivedAt, Session: m.SessionID, Message: m.ID}
+	r := dialogue.Reply{Question: o.question.ID, By: by.Login, Text: dialogue.Chosen(t.choices(o.question), text), At: contextstore.Time{Time: m.ReceivedAt}, Session: m.SessionID, Message: m.ID}
 	uuid := o.view.Metadata.UUID
 	_, first, err := dialogue.Answer(t.store, uuid, r)
 	if err != nil {

@@ -191,7 +191,7 @@ func (u *undo) propose(ctx context.Context, newJob string, d approval.Draft, end
 		if d.Base, err = u.hand.TreeOf(ctx); err != nil {
 			return false, err
 		}
-		base = approval.HandBase{Hand: u.hand, Tree: d.Base}
+		base = approval.HandTree{Hand: u.hand, Base: d.Base}
 		if patch, perr := workspace.ParsePatch(d.Patch); perr == nil {
 			t, terr := base.TryPatch(ctx, patch)
 			alone = terr == nil && approval.Untouched(patch, t)
@@ -259,12 +259,11 @@ func (u *undo) apply(ctx context.Context) (approval.Application, error) {
 	lang := i18n.Lang(u.s.cfg.Language)
 	e := approval.Applier{Jobs: u.Jobs}
 	if u.hand != nil {
-		t := approval.HandTree{Hand: u.hand, Base: u.job.Base}
-		e.Tree, e.Target = t, t
+		e.Tree = approval.HandTree{Hand: u.hand, Base: u.job.Base}
 	} else {
 		u.tree.Create.Commit = u.job.Base
 		u.tree.Words.Message, u.tree.Words.When = u.job.Title, u.job.State.Decided
-		e.Tree, e.Target = u.tree, u.tree
+		e.Tree = u.tree
 	}
 	a, err := e.Run(ctx, u.job)
 	switch {

@@ -69,7 +69,7 @@ func ReadApplication(dir, job string) (a Application, err error) {
 	return a, err
 }
 
-// Tree is the worktree in which a proposal is applied.
+// Tree is the worktree in which a proposal is applied, and from which it is delivered.
 type Tree interface {
 	// Lay makes a new tree of the proposal's base, whatever was there.
 	Lay(ctx context.Context) error
@@ -80,6 +80,11 @@ type Tree interface {
 	// Finish makes what is delivered: the patched tree, with what changed from before
 	// to after. It returns its id and the patch that takes it back to the base.
 	Finish(ctx context.Context, patched, before, after string) (id string, reverse []byte, err error)
+	// Delivered reports whether what Finish made is where it goes, and where that is for people.
+	Delivered(ctx context.Context, id string) (where string, ok bool, err error)
+	// Deliver brings it there. To do it again changes nothing. ErrGone: what was made
+	// is not there any more, so it is made anew.
+	Deliver(ctx context.Context, id string) (where string, err error)
 }
 
 // Runner runs what belongs to the project in the tree, in the sandbox.
@@ -89,15 +94,6 @@ type Runner interface {
 	Checks(ctx context.Context) error
 	// Command returns a *FailedError where the command fails (stop_on_error).
 	Command(ctx context.Context, script string) error
-}
-
-// Target is where what Finish made goes.
-type Target interface {
-	// Delivered reports whether it is there, and where that is for people.
-	Delivered(ctx context.Context, id string) (where string, ok bool, err error)
-	// Deliver brings it there. To do it again changes nothing. ErrGone: what was made
-	// is not there any more, so it is made anew.
-	Deliver(ctx context.Context, id string) (where string, err error)
 }
 
 // ErrGone says that what was to be delivered is lost.
@@ -115,7 +111,6 @@ type Applier struct {
 	Jobs   *Jobs
 	Tree   Tree
 	Runner Runner // nil runs nothing: of a proposal without commands that takes back another
-	Target Target
 }
 
 // maxAttempts is how often an application is begun.
@@ -252,7 +247,7 @@ func (e Applier) deliver(ctx context.Context, job Job, a *Application) error {
 	where, there := "", false
 	var err error
 	if again {
-		if where, there, err = e.Target.Delivered(ctx, a.Commit); err != nil {
+		if where, there, err = e.Tree.Delivered(ctx, a.Commit); err != nil {
 			return err
 		}
 	} else if err := e.begin(ctx, job, a, StepDeliver); err != nil {
@@ -262,7 +257,7 @@ func (e Applier) deliver(ctx context.Context, job Job, a *Application) error {
 		return err
 	}
 	if !there {
-		where, err = e.Target.Deliver(ctx, a.Commit)
+		where, err = e.Tree.Deliver(ctx, a.Commit)
 	}
 	switch failed := (*FailedError)(nil); {
 	case errors.Is(err, workspace.ErrMoved):

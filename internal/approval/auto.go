@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ type AutoRequest struct {
 // ParseAuto reads what stands behind /auto-approve: "off", or any of scope=, types=, tools=
 // and ttl=, with commas between several. What is left out is what the settings allow, and
 // nothing can be wider than that.
-func ParseAuto(args string, s AutoSettings) (AutoRequest, error) {
+func ParseAuto(args string, s AutoSettings) (r AutoRequest, err error) {
 	words := strings.Fields(args)
 	if len(words) == 1 && strings.EqualFold(words[0], "off") {
 		return AutoRequest{Off: true}, nil
@@ -68,7 +69,7 @@ func ParseAuto(args string, s AutoSettings) (AutoRequest, error) {
 	if !s.Enabled {
 		return AutoRequest{}, i18n.E("approval.auto_disabled")
 	}
-	r := AutoRequest{Paths: s.Paths, Types: s.Types, Tools: s.Tools, TTL: s.TTL}
+	r = AutoRequest{Paths: s.Paths, Types: s.Types, Tools: s.Tools, TTL: s.TTL}
 	for _, w := range words {
 		name, value, ok := strings.Cut(w, "=")
 		list := strings.FieldsFunc(value, func(c rune) bool { return c == ',' || c == '、' })
@@ -77,29 +78,11 @@ func ParseAuto(args string, s AutoSettings) (AutoRequest, error) {
 		}
 		switch strings.ToLower(name) {
 		case "scope", "paths":
-			r.Paths = nil
-			for _, p := range list {
-				if !slices.ContainsFunc(s.Paths, func(of string) bool { return within(p, of) }) {
-					return r, i18n.E("approval.auto_wider", "scope", p, strings.Join(s.Paths, ", "))
-				}
-				r.Paths = append(r.Paths, p)
-			}
+			r.Paths, err = narrowed("scope", list, s.Paths, within)
 		case "types":
-			r.Types = nil
-			for _, t := range list {
-				if !slices.Contains(s.Types, TaskType(t)) {
-					return r, i18n.E("approval.auto_wider", "types", t, joined(s.Types))
-				}
-				r.Types = append(r.Types, TaskType(t))
-			}
+			r.Types, err = narrowed("types", list, s.Types, is)
 		case "tools":
-			r.Tools = nil
-			for _, t := range list {
-				if !slices.Contains(s.Tools, t) {
-					return r, i18n.E("approval.auto_wider", "tools", t, strings.Join(s.Tools, ", "))
-				}
-				r.Tools = append(r.Tools, t)
-			}
+			r.Tools, err = narrowed("tools", list, s.Tools, is)
 		case "ttl":
 			ttl, err := time.ParseDuration(value)
 			if err != nil || ttl <= 0 {
@@ -112,9 +95,25 @@ func ParseAuto(args string, s AutoSettings) (AutoRequest, error) {
 		default:
 			return r, i18n.E("approval.auto_usage", w)
 		}
+		if err != nil {
+			return r, err
+		}
 	}
 	return r, nil
 }
+
+// narrowed is a list of what is asked for under a name, each of which one of the settings covers.
+func narrowed[T ~string](name string, list []string, most []T, covers func(asked, of string) bool) (all []T, err error) {
+	for _, asked := range list {
+		if !slices.ContainsFunc(most, func(of T) bool { return covers(asked, string(of)) }) {
+			return nil, i18n.E("approval.auto_wider", name, asked, joined(most))
+		}
+		all = append(all, T(asked))
+	}
+	return all, nil
+}
+
+func is(asked, of string) bool { return asked == of }
 
 func joined[T ~string](list []T) string {
 	all := make([]string, len(list))
@@ -170,7 +169,7 @@ func (j *Jobs) Off(ctx context.Context, session, by string) (n int, err error) {
 		n = len(lines)
 		return lines
 	})
-	return n, errors.Join(err, j.auditAuto("auto_approve_off", by, session, itoa(n)))
+	return n, errors.Join(err, j.auditAuto("auto_approve_off", by, session, strconv.Itoa(n)))
 }
 
 func (j *Jobs) auditAuto(action, by, session, detail string) error {

@@ -59,7 +59,7 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 			return j.append(&job, j.bySystem(ReasonExpired))
 		}
 		if job.Policy != j.Version { // what the request was bound to is not in force any more
-			if err := j.rebind(&job, "policy"); err != nil {
+			if err := j.rebind(&job); err != nil {
 				return err
 			}
 			return &OtherHashError{job}
@@ -148,7 +148,7 @@ func (j *Jobs) bySystem(reason string) Event {
 
 // rebind has a proposal ask again under the policy that is in force. The caller holds
 // the lock.
-func (j *Jobs) rebind(job *Job, reason string) error {
+func (j *Jobs) rebind(job *Job) error {
 	for _, cmd := range job.Commands {
 		if _, err := j.command(cmd); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (j *Jobs) rebind(job *Job, reason string) error {
 	if err := j.write(job.Dir, job.Proposal); err != nil {
 		return err
 	}
-	return j.recordRequest(job, reason)
+	return j.recordRequest(job, "policy")
 }
 
 // settle does what follows from a decision: its line in audit.jsonl, and the status of
@@ -259,7 +259,7 @@ func (j *Jobs) Confirm(ctx context.Context, job *Job) error {
 		case !s.Status.Approved():
 			return &DecidedError{*job}
 		case s.Hash != job.Hash() || job.Policy != j.Version:
-			if err := j.rebind(job, "policy"); err != nil {
+			if err := j.rebind(job); err != nil {
 				return err
 			}
 			return &WithdrawnError{*job}

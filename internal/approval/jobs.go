@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,34 +65,16 @@ func (j *Jobs) ConfirmDelivery(ctx context.Context, job Job) error {
 	return j.mayDeliver(ctx, job, who)
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 func sumOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// Base tries patches on the base of a proposal: a *workspace.Workspace, or a HandBase.
+// Base tries patches on the base of a proposal: a *workspace.Workspace, or a HandTree.
 type Base interface {
 	TryPatch(ctx context.Context, p *workspace.Patch) (workspace.Trial, error)
 	// ReviewPatch writes what the patch changes, with so many lines around each change.
 	ReviewPatch(ctx context.Context, p *workspace.Patch, lines int, to io.Writer) error
-}
-
-// HandBase is a tree of files at hand as a Base.
-type HandBase struct {
-	Hand *workspace.Checkout
-	Tree string
-}
-
-// TryPatch implements Base.
-func (b HandBase) TryPatch(ctx context.Context, p *workspace.Patch) (workspace.Trial, error) {
-	return b.Hand.TryPatch(ctx, b.Tree, p)
-}
-
-// ReviewPatch implements Base.
-func (b HandBase) ReviewPatch(ctx context.Context, p *workspace.Patch, lines int, to io.Writer) error {
-	return b.Hand.ReviewPatch(ctx, b.Tree, p, lines, to)
 }
 
 // Propose judges a draft and puts it to people: blob, proposal.json and request are on

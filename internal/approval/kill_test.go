@@ -34,7 +34,6 @@ type world struct {
 type mortal struct {
 	Tree
 	Runner
-	Target
 	at, n int
 }
 
@@ -68,7 +67,7 @@ func (m *mortal) Command(ctx context.Context, script string) (err error) {
 }
 
 func (m *mortal) Deliver(ctx context.Context, id string) (where string, err error) {
-	m.around(func() { where, err = m.Target.Deliver(ctx, id) })
+	m.around(func() { where, err = m.Tree.Deliver(ctx, id) })
 	return where, err
 }
 
@@ -106,11 +105,11 @@ func (w world) engine(ctx context.Context, j *Jobs, job Job, fails map[string]er
 			return Applier{}, nil, err
 		}
 		t := HandTree{Hand: hand, Base: job.Base}
-		return Applier{Jobs: j, Tree: t, Target: t, Runner: project{hand.Tree, fails}}, func() { _ = hand.Close() }, nil
+		return Applier{Jobs: j, Tree: t, Runner: project{hand.Tree, fails}}, func() { _ = hand.Close() }, nil
 	}
 	t := &CommitTree{Create: workspace.CreateOptions{Source: src, Dir: w.Dir, Branch: "tori/" + job.Job, Commit: job.Base, Box: box()},
 		Words: workspace.CommitOptions{Message: job.Title, When: job.State.Decided}}
-	return Applier{Jobs: j, Tree: t, Target: t, Runner: project{func() string { return t.Workspace().Tree() }, fails}}, func() { _ = t.Close() }, nil
+	return Applier{Jobs: j, Tree: t, Runner: project{func() string { return t.Workspace().Tree() }, fails}}, func() { _ = t.Close() }, nil
 }
 
 // applyAndDie is the process that is killed.
@@ -143,8 +142,8 @@ func applyAndDie() {
 	fatal(err)
 	e, end, err := w.engine(ctx, j, job, nil)
 	fatal(err)
-	m.Tree, m.Runner, m.Target = e.Tree, e.Runner, e.Target
-	e.Tree, e.Runner, e.Target = m, m, m
+	m.Tree, m.Runner = e.Tree, e.Runner
+	e.Tree, e.Runner = m, m
 	a, err := e.Run(ctx, job)
 	fatal(err)
 	end()
@@ -201,7 +200,7 @@ func granted(t *testing.T, deliver Deliver) (*house, world, Job) {
 			t.Fatal(err)
 		}
 		defer func() { _ = hand.Close() }()
-		base = HandBase{Hand: hand, Tree: d.Base}
+		base = HandTree{Hand: hand, Base: d.Base}
 	}
 	c, id := h.run(t)
 	job, err := h.Propose(t.Context(), c, id, d, base)

@@ -74,7 +74,6 @@ type Visibility string
 const (
 	Private Visibility = "private" // and repositories of this machine
 	Public  Visibility = "public"
-	Unknown Visibility = "unknown"
 )
 
 // Cost is what a job has taken and is expected to take.

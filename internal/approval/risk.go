@@ -3,6 +3,7 @@ package approval
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"toritsugi/internal/lazyregexp"
@@ -85,10 +86,10 @@ func (a assessment) risks() []Risk {
 			a.file(f, add)
 		}
 		if n := len(a.patch.Files); n > a.wide.Files {
-			add(WideOverwrite, itoa(n)+" files")
+			add(WideOverwrite, strconv.Itoa(n)+" files")
 		}
 		if lines > a.wide.Lines {
-			add(WideOverwrite, itoa(lines)+" lines")
+			add(WideOverwrite, strconv.Itoa(lines)+" lines")
 		}
 	}
 	for _, text := range a.texts {
@@ -107,7 +108,7 @@ func (a assessment) risks() []Risk {
 		add(PushPublic, string(a.visibility))
 	}
 	if total := a.cost.Tokens + a.cost.Hint; a.costLimit > 0 && total > a.costLimit {
-		add(CostOverLimit, itoa(int(total)))
+		add(CostOverLimit, strconv.Itoa(int(total)))
 	}
 	var all []Risk
 	for _, k := range RiskKinds() {

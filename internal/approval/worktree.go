@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // CommitTree is a Tree whose base is a commit: a workspace of its own, whose branch gets
-// one commit. It is a Target as well, of a repository of this machine (Branch).
+// one commit. It delivers to a repository of this machine (Branch).
 type CommitTree struct {
 	Create workspace.CreateOptions
 	Words  workspace.CommitOptions // without Tree; When makes the commit the same if it is made again
@@ -80,7 +81,7 @@ func (t *CommitTree) Finish(ctx context.Context, patched, before, after string) 
 	return id, reverse, err
 }
 
-// Delivered implements Target.
+// Delivered implements Tree.
 func (t *CommitTree) Delivered(ctx context.Context, id string) (string, bool, error) {
 	if t.Hand != nil {
 		return "", false, nil // to hand it over again changes nothing
@@ -89,7 +90,7 @@ func (t *CommitTree) Delivered(ctx context.Context, id string) (string, bool, er
 	return t.Create.Branch, err == nil && tip == id, err
 }
 
-// Deliver implements Target.
+// Deliver implements Tree.
 func (t *CommitTree) Deliver(ctx context.Context, id string) (string, error) {
 	if t.w == nil {
 		w, err := workspace.Open(t.Create.Dir, t.Create.Box)
@@ -114,10 +115,20 @@ func (t *CommitTree) Deliver(ctx context.Context, id string) (string, error) {
 	return t.Create.Branch, err
 }
 
-// HandTree is a Tree and a Target whose base is the files at hand (Worktree).
+// HandTree is a Tree, and a Base, of the files at hand (Worktree).
 type HandTree struct {
 	Hand *workspace.Checkout
 	Base string // a tree of Hand.TreeOf
+}
+
+// TryPatch implements Base.
+func (t HandTree) TryPatch(ctx context.Context, p *workspace.Patch) (workspace.Trial, error) {
+	return t.Hand.TryPatch(ctx, t.Base, p)
+}
+
+// ReviewPatch implements Base.
+func (t HandTree) ReviewPatch(ctx context.Context, p *workspace.Patch, lines int, to io.Writer) error {
+	return t.Hand.ReviewPatch(ctx, t.Base, p, lines, to)
 }
 
 // Lay implements Tree.
@@ -125,7 +136,7 @@ func (t HandTree) Lay(ctx context.Context) error { return t.Hand.Lay(ctx, t.Base
 
 // Apply implements Tree.
 func (t HandTree) Apply(ctx context.Context, p *workspace.Patch) (string, error) {
-	tr, err := t.Hand.TryPatch(ctx, t.Base, p)
+	tr, err := t.TryPatch(ctx, p)
 	if err != nil {
 		return "", err
 	}
@@ -145,10 +156,10 @@ func (t HandTree) Finish(ctx context.Context, patched, before, after string) (st
 	return id, reverse, err
 }
 
-// Delivered implements Target. What was written a killed Deliver tells by the files.
+// Delivered implements Tree. What was written a killed Deliver tells by the files.
 func (t HandTree) Delivered(context.Context, string) (string, bool, error) { return "", false, nil }
 
-// Deliver implements Target.
+// Deliver implements Tree.
 func (t HandTree) Deliver(ctx context.Context, id string) (string, error) {
 	touched, err := t.Hand.Touched(ctx, t.Base, id)
 	if err != nil {

@@ -103,15 +103,14 @@ func (p *proposals) propose(deliver approval.Deliver, apply bool) approval.Job {
 		defer func() { _ = hand.Close() }()
 		d.Base, err = hand.TreeOf(ctx)
 		p.must(err)
-		base = approval.HandBase{Hand: hand, Tree: d.Base}
 		t := approval.HandTree{Hand: hand, Base: d.Base}
-		e.Tree, e.Target = t, t
+		base, e.Tree = t, t
 	} else {
 		d.Base = src.Head
 		t := &approval.CommitTree{Create: workspace.CreateOptions{Source: src, Dir: filepath.Join(p.t.TempDir(), "tree"), Branch: "tori/" + id, Box: inBox()}, Words: workspace.CommitOptions{Message: "Say two", When: time.Unix(1e9, 0)}}
 		p.must(t.Lay(ctx))
 		defer func() { _ = t.Close() }()
-		base, e.Tree, e.Target = t.Workspace(), t, t
+		base, e.Tree = t.Workspace(), t
 	}
 	job, err := a.Propose(ctx, c, id, d, base)
 	p.must(err)

@@ -97,7 +97,23 @@ const (
 
 // Handlers deliver the effects, by kind.
 func (s *Service) Handlers() map[string]Handler {
-	return map[string]Handler{EffectPush: s.deliverBranch, EffectPull: s.deliverProposal, EffectTask: s.deliverTask, EffectComment: s.deliverComment, EffectLabels: s.deliverLabels, EffectReview: s.deliverReview}
+	return map[string]Handler{EffectPush: hosted(s, s.deliverBranch), EffectPull: hosted(s, s.deliverProposal), EffectTask: s.deliverTask,
+		EffectComment: s.deliverComment, EffectLabels: s.deliverLabels, EffectReview: hosted(s, s.deliverReview)}
+}
+
+// hosted is the handler of effects that go to the host of their run, by what delivers their data.
+func hosted[T any](s *Service, deliver func(ctx context.Context, uuid string, h *Host, k task.Key, data T) (string, error)) Handler {
+	return func(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
+		data, err := readEffect[T](e)
+		if err != nil {
+			return "", err
+		}
+		h, k, err := s.hostOf(uuid)
+		if err != nil {
+			return "", err
+		}
+		return deliver(ctx, uuid, h, k, data)
+	}
 }
 
 // NotDelivered begins the result of an effect that the other side will never

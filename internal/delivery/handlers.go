@@ -18,15 +18,7 @@ import (
 
 // deliverBranch delivers a branch; the branch that is there already at its commit is
 // the delivery's own marker.
-func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
-	p, err := readEffect[pushEffect](e)
-	if err != nil {
-		return "", err
-	}
-	h, key, err := s.hostOf(uuid)
-	if err != nil {
-		return "", err
-	}
+func (s *Service) deliverBranch(ctx context.Context, uuid string, h *Host, key task.Key, p pushEffect) (string, error) {
 	ws, err := s.openWorkspace(ctx, uuid)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = s.elsewhere(uuid, err)
@@ -68,15 +60,7 @@ func (s *Service) elsewhere(uuid string, missing error) error {
 
 // deliverProposal delivers a pull request: one, as a draft, ready where it was
 // verified.
-func (s *Service) deliverProposal(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
-	p, err := readEffect[pullEffect](e)
-	if err != nil {
-		return "", err
-	}
-	h, key, err := s.hostOf(uuid)
-	if err != nil {
-		return "", err
-	}
+func (s *Service) deliverProposal(ctx context.Context, uuid string, h *Host, key task.Key, p pullEffect) (string, error) {
 	if _, why, lost, err := s.came(ctx, uuid); err != nil {
 		return "", err
 	} else if lost == EffectPush {
@@ -120,18 +104,11 @@ func (s *Service) retryInvalid(ctx context.Context, uuid string, err error) erro
 	if !forge.Is(err, forge.Invalid) {
 		return err
 	}
-	mark, merr := s.Store.Mark(ctx, uuid, refusedMark)
+	mark, merr := s.Store.MarkOnce(ctx, uuid, refusedMark, func() string { return s.Now().UTC().Format(time.RFC3339) })
 	if merr != nil {
 		return merr
 	}
-	since, perr := time.Parse(time.RFC3339, mark)
-	if perr != nil {
-		since = s.Now()
-		if merr := s.Store.SetMark(ctx, uuid, refusedMark, since.UTC().Format(time.RFC3339)); merr != nil {
-			return merr
-		}
-	}
-	if s.Now().Sub(since) < refusedTime {
+	if since, perr := time.Parse(time.RFC3339, mark); perr == nil && s.Now().Sub(since) < refusedTime {
 		return &retryError{s.Lang.Error(err)}
 	}
 	return err

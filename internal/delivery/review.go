@@ -5,10 +5,10 @@ import (
 	"errors"
 	"strings"
 
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
+	"toritsugi/internal/task"
 )
 
 // Review puts a review together of what the broker lets out of it: a finding that may not go out
@@ -47,15 +47,7 @@ func (r *Run) mayReview(ctx context.Context, text string) (string, error) {
 }
 
 // deliverReview delivers a review, once: it bears its key.
-func (s *Service) deliverReview(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
-	p, err := readEffect[forge.ReviewPost](e)
-	if err != nil {
-		return "", err
-	}
-	h, key, err := s.hostOf(uuid)
-	if err != nil {
-		return "", err
-	}
+func (*Service) deliverReview(ctx context.Context, _ string, h *Host, key task.Key, p forge.ReviewPost) (string, error) {
 	host, ok := h.Tracker.(forge.Reviewer)
 	if !ok {
 		return "", i18n.E("agent.no_host", key.String(), key.Source)

@@ -136,12 +136,8 @@ const MaxListed = 20
 // List are the first of some files, as a list.
 func List(l i18n.Lang, files []string) string {
 	var b strings.Builder
-	shown, more := progress.First(files, MaxListed)
-	for _, f := range shown {
+	for _, f := range progress.Some(files, MaxListed, progress.More(l)) {
 		b.WriteString("- " + f + "\n")
-	}
-	if more > 0 {
-		b.WriteString("- " + l.T("agent.comment_more", more) + "\n")
 	}
 	return b.String()
 }

@@ -60,7 +60,7 @@ type Dialogue struct {
 
 // New is the dialogue of a run; Open reads what an earlier owner heard and asked.
 func New(run *delivery.Run, s Settings, maxBytes int) *Dialogue {
-	return &Dialogue{Settings: s, MaxBytes: maxBytes, run: run, threads: map[string]string{}, answers: map[string]string{}, Masks: func(string) (string, bool) { return "", false }, Record: func(planning.Entry) error { return nil }}
+	return &Dialogue{Settings: s, MaxBytes: maxBytes, run: run, outsiders: map[forge.Person]bool{}, threads: map[string]string{}, answers: map[string]string{}, Masks: func(string) (string, bool) { return "", false }, Record: func(planning.Entry) error { return nil }}
 }
 
 // Open reads what earlier owners heard and asked, and records what the act that asked

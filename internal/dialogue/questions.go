@@ -22,25 +22,13 @@ import (
 // answered by tori answer.
 const (
 	questionsFile contextstore.Records[questionLine] = "questions.jsonl"
-	answersFile   contextstore.Records[reply]        = "answers.jsonl"
+	answersFile   contextstore.Records[Reply]        = "answers.jsonl"
 )
 
 // questionLine is a line of questionsFile: a question, or what came of one.
 type questionLine struct {
 	Question *planning.Question `json:"question,omitempty"`
 	Answer   *planning.Answer   `json:"answer,omitempty"`
-}
-
-// reply is a line of answersFile.
-type reply struct {
-	ID   string            `json:"question_id"`
-	By   string            `json:"by"`
-	At   contextstore.Time `json:"at"`
-	Text string            `json:"text"`
-
-	// Of one that was said in a conversation.
-	Session string `json:"session_id,omitempty"`
-	Message string `json:"message_id,omitempty"`
 }
 
 // questions are what a run asked people, oldest first.
@@ -181,9 +169,9 @@ const maxAnswer = 4000
 // may read.
 func (d *Dialogue) replies(ctx context.Context, q planning.Question) (all []forge.Comment, put time.Time, err error) {
 	n := 0
-	_, err = answersFile.Each(d.run.Ledger.Dir(), func(a reply) {
+	_, err = answersFile.Each(d.run.Ledger.Dir(), func(a Reply) {
 		n++
-		if a.ID == q.ID && (a.Message == "" || len(all) == 0) { // in conversations the first one counts
+		if a.Question == q.ID && (a.Message == "" || len(all) == 0) { // in conversations the first one counts
 			all = append(all, forge.Comment{ID: fmt.Sprintf("%s%d", localAnswer, n), Body: a.Text, Author: forge.Person{Login: a.By}, Created: a.At.Time, Edited: a.At.Time})
 		}
 	})
@@ -321,7 +309,7 @@ func AnswerOverdue(ctx context.Context, store *contextstore.Store, now time.Time
 	q, ok, err := Pending(v.Dir)
 	answered := false
 	if ok && err == nil { // by tori answer, while the run was on its way to wait
-		_, err = answersFile.Each(v.Dir, func(a reply) { answered = answered || a.ID == q.ID })
+		_, err = answersFile.Each(v.Dir, func(a Reply) { answered = answered || a.Question == q.ID })
 	}
 	if answered {
 		return true, err
@@ -336,13 +324,15 @@ func AnswerOverdue(ctx context.Context, store *contextstore.Store, now time.Time
 	return !slices.ContainsFunc(owed, asking), err
 }
 
-// Reply is what somebody answers. Question is which, "" for the one that the run waits for an
-// answer to; Session and Message say where, if that was in a conversation.
+// Reply is what somebody answers, a line of answersFile. Of Answer's, Question is "" for the one that
+// the run waits for an answer to. Session and Message say where, if that was in a conversation.
 type Reply struct {
-	Question         string
-	By, Text         string
-	At               time.Time
-	Session, Message string
+	Question string            `json:"question_id"`
+	By       string            `json:"by"`
+	At       contextstore.Time `json:"at"`
+	Text     string            `json:"text"`
+	Session  string            `json:"session_id,omitempty"`
+	Message  string            `json:"message_id,omitempty"`
 }
 
 // Answer puts down what somebody answers to a question that a run waits for; it
@@ -354,8 +344,9 @@ func Answer(store *contextstore.Store, uuid string, r Reply) (q planning.Questio
 		if q = asked; err != nil || !waits || r.Question != "" && r.Question != q.ID {
 			return false, err
 		}
-		err = answersFile.Append(store, dir, reply{ID: q.ID, By: r.By, At: contextstore.Time{Time: r.At}, Text: r.Text, Session: r.Session, Message: r.Message}, true)
-		if err != nil || r.Message == "" {
+		line := r
+		line.Question = q.ID
+		if err = answersFile.Append(store, dir, line, true); err != nil || r.Message == "" {
 			return err == nil, err
 		}
 		first, err := firstReplies(dir)
@@ -365,11 +356,11 @@ func Answer(store *contextstore.Store, uuid string, r Reply) (q planning.Questio
 }
 
 // firstReplies are the first answers of tori answer or a conversation, by question.
-func firstReplies(dir string) (map[string]reply, error) {
-	first := map[string]reply{}
-	_, err := answersFile.Each(dir, func(a reply) {
-		if _, known := first[a.ID]; !known {
-			first[a.ID] = a
+func firstReplies(dir string) (map[string]Reply, error) {
+	first := map[string]Reply{}
+	_, err := answersFile.Each(dir, func(a Reply) {
+		if _, known := first[a.Question]; !known {
+			first[a.Question] = a
 		}
 	})
 	if err != nil {
@@ -399,7 +390,7 @@ func Exchanges(dir string) (all []Exchange, err error) {
 	for _, one := range q.all {
 		x := Exchange{Question: one}
 		if r, answered := first[one.ID]; answered {
-			x.First = &Reply{Question: r.ID, By: r.By, Text: r.Text, At: r.At.Time, Session: r.Session, Message: r.Message}
+			x.First = &r
 		}
 		if a, over := q.answers[one.ID]; over {
 			x.Answer = &a

@@ -17,9 +17,6 @@ func (d *Dialogue) Outsider(ctx context.Context, p forge.Person) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	if d.outsiders == nil {
-		d.outsiders = map[forge.Person]bool{}
-	}
 	d.outsiders[p] = !may
 	return !may, nil
 }

@@ -55,7 +55,7 @@ func (i *Intake) signed(ctx context.Context, w *Watch, r contextstore.Row) error
 		if s.Sign == forge.No {
 			text = choices[1]
 		}
-		if _, _, err := dialogue.Answer(i.Store, r.UUID, dialogue.Reply{Question: q.ID, By: s.By.Login, Text: text, At: s.At, Message: bySign}); err != nil {
+		if _, _, err := dialogue.Answer(i.Store, r.UUID, dialogue.Reply{Question: q.ID, By: s.By.Login, Text: text, At: contextstore.Time{Time: s.At}, Message: bySign}); err != nil {
 			return err
 		}
 		return i.answered(ctx, w, r.Key, v, forge.Comment{Author: s.By})

@@ -61,7 +61,7 @@ func (r *Runner) apply(ctx context.Context, c *contextstore.Context, o order.Ord
 		}
 		return b.Workspace().Tree(), func(context.Context) error { return errors.Join(b.Close(), b.Workspace().Remove()) }, nil
 	}
-	a, err := approval.Applier{Jobs: r.Approvals, Tree: tree, Runner: run, Target: tree}.Run(ctx, job)
+	a, err := approval.Applier{Jobs: r.Approvals, Tree: tree, Runner: run}.Run(ctx, job)
 	if err == nil && a.Applied() && tree.Hand != nil && owes == nil { // an owner died before the transition
 		_, err = tree.Deliver(ctx, a.Commit)
 	}
@@ -115,7 +115,6 @@ func (r *Runner) applyHand(ctx context.Context, c *contextstore.Context, src *wo
 		return approval.Application{}, err
 	}
 	defer func() { _ = h.Close() }()
-	tree := approval.HandTree{Hand: h, Base: job.Base}
 	run := &commands{r: r, c: c, src: src, commit: src.Head, scratch: filepath.Join(dir, "scratch"), tree: h.Tree}
 	run.base = func(ctx context.Context) (string, func(context.Context) error, error) {
 		now, err := h.TreeNow(ctx)
@@ -124,7 +123,7 @@ func (r *Runner) applyHand(ctx context.Context, c *contextstore.Context, src *wo
 		}
 		return h.Tree(), func(ctx context.Context) error { return h.Lay(ctx, now) }, err
 	}
-	return approval.Applier{Jobs: r.Approvals, Tree: tree, Runner: run, Target: tree}.Run(ctx, job)
+	return approval.Applier{Jobs: r.Approvals, Tree: approval.HandTree{Hand: h, Base: job.Base}, Runner: run}.Run(ctx, job)
 }
 
 // branch is the branch of a job's commit: chosen once, and kept in the run's mark, so that

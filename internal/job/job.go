@@ -361,10 +361,10 @@ func (r *Runner) place(ctx context.Context, c *contextstore.Context, o order.Ord
 		if err != nil {
 			return nil, errors.Join(err, h.Close())
 		}
-		base := &approval.HandBase{Hand: h}
+		base := &approval.HandTree{Hand: h}
 		id := func(ctx context.Context) (string, error) {
-			base.Tree, err = h.TreeOf(ctx) // as the files are now
-			return base.Tree, err
+			base.Base, err = h.TreeOf(ctx) // as the files are now
+			return base.Base, err
 		}
 		return &place{root, base, approval.Private, r.checks(ctx, src.Source, src.Head), id, func() error { return errors.Join(root.Close(), h.Close()) }}, nil
 	}

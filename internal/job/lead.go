@@ -161,8 +161,8 @@ func (p *proposing) evidence(ctx context.Context) (e planning.Evidence, err erro
 	if err != nil {
 		return e, err
 	}
-	if h, ok := p.at.base.(*approval.HandBase); ok {
-		h.Tree = p.job.Base // of who proposed it, who may have been killed since
+	if h, ok := p.at.base.(*approval.HandTree); ok {
+		h.Base = p.job.Base // of who proposed it, who may have been killed since
 	}
 	// What is judged is the whole of each file: of a few lines around a change nobody can tell
 	// which function they are of.

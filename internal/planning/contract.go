@@ -115,15 +115,6 @@ type Previous struct {
 	Done []string `json:"done,omitempty"`
 }
 
-// SubtaskResult is how work on a subtask ended.
-type SubtaskResult struct {
-	Phase   string `json:"phase,omitempty"` // execution
-	ID      string `json:"task_id"`
-	Status  string `json:"status"` // done, failed, blocked or skipped
-	Summary string `json:"summary,omitempty"`
-	Comment string `json:"comment,omitempty"`
-}
-
 // Reflection is what the model thinks of how it goes (plan §3).
 type Reflection struct {
 	Phase    string        `json:"phase"`

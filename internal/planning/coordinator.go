@@ -253,10 +253,15 @@ func (co *Coordinator) block() {
 		if over || !failed {
 			continue
 		}
-		co.s.Results[id] = SubtaskResult{ID: id, Status: Blocked, Summary: i18n.Recorded("needs_"+by.Status, by.ID)}
 		co.log.Info("Subtask "+id+": blocked", "by", by.ID)
-		co.enter(Entry{Subtask: &SubtaskRecord{ID: id, Status: Blocked, Summary: co.s.Results[id].Summary}})
+		co.ends(SubtaskRecord{ID: id, Status: Blocked, Summary: i18n.Recorded("needs_"+by.Status, by.ID)})
 	}
+}
+
+// ends notes and records how a subtask ended.
+func (co *Coordinator) ends(r SubtaskRecord) {
+	co.s.Results[r.ID] = r
+	co.enter(Entry{Subtask: &r})
 }
 
 // subtasks are those of the plan that ended in a way that is wanted, in their order; the status

@@ -50,8 +50,7 @@ func (co *Coordinator) adopt(p Plan) {
 		done := co.settings.Earlier.take(&p)
 		co.enter(Entry{Plan: &p})
 		for _, r := range done {
-			s.Results[r.ID] = r
-			co.enter(Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary}})
+			co.ends(r)
 		}
 	} else {
 		co.alter(s.For, p, nil)
@@ -242,7 +241,7 @@ func (co *Coordinator) carryOut(d ReplanDecision, at string, limits ReplanLimits
 func (co *Coordinator) amend(do string, r Replan, at string) {
 	concerned := append(slices.Clone(r.Affected), at)
 	if do != DoPartial && do != DoRevise {
-		maps.DeleteFunc(co.s.Results, func(id string, end SubtaskResult) bool {
+		maps.DeleteFunc(co.s.Results, func(id string, end SubtaskRecord) bool {
 			return slices.Contains(concerned, id) && end.Status != Done && end.Status != Skipped
 		})
 	}

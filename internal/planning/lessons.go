@@ -27,7 +27,7 @@ func (p *EarlierRuns) holds() bool { return p.earlier() && p.Held }
 // need not be done again. Those are the ones that the model names, in a plan that
 // goes on with the earlier one, where that run had done them and the files hold
 // what it committed: elsewhere its work is known by words alone, and is done anew.
-func (p *EarlierRuns) take(plan *Plan) (done []SubtaskResult) {
+func (p *EarlierRuns) take(plan *Plan) (done []SubtaskRecord) {
 	if !p.earlier() {
 		plan.Previous = nil
 		return nil
@@ -38,7 +38,7 @@ func (p *EarlierRuns) take(plan *Plan) (done []SubtaskResult) {
 	for _, s := range p.Runs[0].Subtasks {
 		t, known := plan.Subtask(s.ID)
 		if known && p.Held && plan.Previous.Use == Continue && s.Status == Done && slices.Contains(plan.Previous.Done, s.ID) && same(t.Description, s.Description) {
-			done = append(done, SubtaskResult{ID: s.ID, Status: Done, Summary: brief(i18n.Recorded("earlier_result", fmt.Sprintf("%.8s", p.Runs[0].UUID), s.Summary), pastLine)})
+			done = append(done, SubtaskRecord{ID: s.ID, Status: Done, Summary: brief(i18n.Recorded("earlier_result", fmt.Sprintf("%.8s", p.Runs[0].UUID), s.Summary), pastLine)})
 		}
 	}
 	return done

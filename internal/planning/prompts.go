@@ -10,6 +10,7 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/lazyregexp"
+	"toritsugi/internal/redact"
 )
 
 // promptFiles are the templates of what the model is told, in both languages.
@@ -126,10 +127,6 @@ type filling struct {
 // tests fill each of them: one that cannot be filled is a fault of the program.
 func (p Prompts) render(name string, ask Ask) string {
 	p.MaxSubtasks = cmp.Or(p.MaxSubtasks, 100)
-	lang := i18n.English
-	if p.Lang == i18n.Japanese {
-		lang = i18n.Japanese
-	}
 	t, err := templates().Clone()
 	if err != nil {
 		panic(fmt.Sprintf("planning: copy the templates: %v", err))
@@ -139,7 +136,7 @@ func (p Prompts) render(name string, ask Ask) string {
 	}})
 	var b strings.Builder
 	fill := filling{Prompts: p, Sizes: sizesOf(p.Level, p.MaxSubtasks), Ask: ask}
-	if err := t.ExecuteTemplate(&b, fmt.Sprintf("%s.%s.md", name, lang), fill); err != nil {
+	if err := t.ExecuteTemplate(&b, name+p.word(".en.md", ".ja.md"), fill); err != nil {
 		panic(fmt.Sprintf("planning: fill the template %s: %v", name, err))
 	}
 	return strings.TrimSpace(b.String()) + "\n"
@@ -194,7 +191,7 @@ func (p Prompts) funcs() template.FuncMap {
 		"text":                func(s string) string { return cut(p.Lang.Translate(s), maxText) },
 		"data":                asData,
 		"bullets":             p.bullets,
-		"masked":              func(diff string) bool { return maskToken().MatchString(diff) },
+		"masked":              func(diff string) bool { _, masked := redact.ContainsMask(diff); return masked },
 		"subtasks":            p.describeSubtasks,
 		"join":                func(all []string) string { return strings.Join(all, ", ") },
 		"checks":              fmt.Sprint, // render gives it its meaning
@@ -230,9 +227,6 @@ func (p Prompts) bullets(all []string) string {
 func asData(tag, text string) string {
 	return "<" + tag + ">\n" + dataTag().ReplaceAllString(strings.ToValidUTF8(text, "�"), "<\\${1}") + "\n</" + tag + ">"
 }
-
-// maskToken finds what stands for masked text.
-var maskToken = lazyregexp.New(`\[(?:EMAIL|REDACTED|[A-Z_]+_KEY|[A-Z_]+_TOKEN)\]`)
 
 // dataTag finds the beginning of what reads like one of our tags.
 var dataTag = lazyregexp.New(`(?i)<((?:\s*/)?\s*(?:lessons|errors|checks|diff|findings|problems|issue|pull_request|comments|untrusted_comments|failed_check|answer)\b)`)

@@ -106,10 +106,10 @@ func why(l i18n.Lang, overrides string) string {
 // Percent is how sure the model was.
 func (r *ReplanRecord) Percent() int { return int(max(0, min(r.Confidence, 1))*100 + 0.5) }
 
-// SubtaskRecord is how far a subtask is.
+// SubtaskRecord is how work on a subtask ended.
 type SubtaskRecord struct {
 	ID      string `json:"task_id"`
-	Status  string `json:"status"` // that of a SubtaskResult
+	Status  string `json:"status"` // done, failed, blocked or skipped
 	Summary string `json:"summary"`
 
 	Lessons []string `json:"lessons_learned,omitempty"` // of the completion that came with it

@@ -180,7 +180,7 @@ func (co *Coordinator) handedIn() {
 		return
 	}
 	if s.Current = co.pick(); s.Current != "" {
-		co.end(report{SubtaskResult: SubtaskResult{ID: s.Current, Status: Done, Summary: i18n.Recorded("handed_in")}})
+		co.end(report{SubtaskRecord: SubtaskRecord{ID: s.Current, Status: Done, Summary: i18n.Recorded("handed_in")}})
 	}
 }
 

@@ -103,7 +103,7 @@ func (co *Coordinator) finished(m contextstore.Message) {
 		s.Told = text
 		return
 	}
-	r, guard := report{SubtaskResult: SubtaskResult{ID: s.Current, Status: Done, Summary: m.Content, Comment: m.Content}}, s.Guard
+	r, guard := report{SubtaskRecord: SubtaskRecord{ID: s.Current, Status: Done, Summary: m.Content}, Comment: m.Content}, s.Guard
 	if object {
 		co.log.Warn("The result of " + s.Current + " cannot be read")
 		r.Status, r.Summary, r.Comment = Failed, i18n.Recorded("no_result"), ""
@@ -134,8 +134,8 @@ func (co *Coordinator) end(r report) {
 	case last && len(co.order) == 1 && utf8.RuneCountInString(r.Summary) <= MaxSubject: // which can be a subject, so that it ends as none
 		s.says(strings.TrimRight(r.Summary, ".。"))
 	}
-	r.Summary = line(inTree(r.Summary))
-	s.Results[r.ID] = r.SubtaskResult
+	r.Summary, r.Lessons = line(inTree(r.Summary)), co.learn(r.Lessons)
+	co.ends(r.SubtaskRecord)
 	for _, c := range r.Criteria[:min(len(r.Criteria), maxIssues)] {
 		if len(s.Shows) < maxIssues {
 			s.Shows = append(s.Shows, Criterion{Criterion: brief(inTree(c.Criterion), maxIssue), Evidence: brief(inTree(c.Evidence), maxIssue)})
@@ -157,8 +157,6 @@ func (co *Coordinator) end(r report) {
 			s.wants(askReplan, co.prompts.Lang.Translate(i18n.Recorded(r.Status, r.ID, r.Summary)))
 		}
 	}
-	lessons := co.learn(r.Lessons)
-	co.enter(Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary, Lessons: lessons}})
 }
 
 // words are what a completion tells people.

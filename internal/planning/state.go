@@ -3,6 +3,7 @@ package planning
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"toritsugi/internal/turn"
@@ -130,7 +131,7 @@ func (co *Coordinator) Judged() bool { return co.s.judged() }
 func (p phase) working() bool { return p.Asked == askSubtask || p.Under == askSubtask }
 
 // results are what became of subtasks. Their words are lines of their own.
-type results map[string]SubtaskResult
+type results map[string]SubtaskRecord
 
 func (r results) MarshalJSON() ([]byte, error) {
 	ends := map[string]string{}
@@ -145,7 +146,7 @@ func (r *results) UnmarshalJSON(raw []byte) error {
 	err := json.Unmarshal(raw, &ends)
 	*r = results{}
 	for id, status := range ends {
-		(*r)[id] = SubtaskResult{ID: id, Status: status}
+		(*r)[id] = SubtaskRecord{ID: id, Status: status}
 	}
 	return err
 }
@@ -214,7 +215,7 @@ func (co *Coordinator) recall() error {
 	if co.recorded = co.s.Seq; co.s.Want == askVerify {
 		co.s.Want = "" // an older build asked once more so; now it is asked anew
 	}
-	wordless := len(co.s.Results)
+	wordless := maps.Clone(co.s.Results)
 	_, err = co.history.Latest(func(e *Entry) bool {
 		if e.Seq > last.Seq {
 			return false
@@ -223,12 +224,12 @@ func (co *Coordinator) recall() error {
 			co.hold(*p)
 		}
 		if t := e.Subtask; t != nil {
-			if r := co.s.Results[t.ID]; r.Status == t.Status && r.Phase == "" {
-				wordless--
-				co.s.Results[t.ID] = SubtaskResult{Phase: PhaseExecution, ID: t.ID, Status: t.Status, Summary: t.Summary}
+			if r, is := wordless[t.ID]; is && r.Status == t.Status {
+				delete(wordless, t.ID)
+				co.s.Results[t.ID] = *t
 			}
 		}
-		return co.plan != nil && wordless == 0
+		return co.plan != nil && len(wordless) == 0
 	})
 	return err
 }

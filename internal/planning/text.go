@@ -167,9 +167,9 @@ func callsOf(raw json.RawMessage, depth int) []llm.ToolCall {
 // report is what report_subtask takes: the result of a subtask, or the word that
 // everything is done (plan §3, Completion).
 type report struct {
-	SubtaskResult
+	SubtaskRecord
+	Comment  string      `json:"comment"`
 	Criteria []Criterion `json:"criteria"`
-	Lessons  []string    `json:"lessons_learned"`
 	Over     bool        `json:"-"` // it is the word that everything is done
 	Failed   []string    `json:"-"` // subtasks that this names as failed
 }

@@ -52,7 +52,7 @@ func (r *Report) Head(l i18n.Lang, short bool) string {
 	}
 	b.WriteString("- " + by + "\n")
 	if r.Ended == "" {
-		b.WriteString("- " + l.T("progress.stage", r.stage(l)) + "\n")
+		b.WriteString("- " + l.T("progress.stage", r.stage(l, Span(r.Branch))) + "\n")
 	}
 	b.WriteString("- " + l.T("progress.counts", r.Calls, r.Tools, r.Tokens, r.cost(l)) + "\n")
 	b.WriteString("- " + l.T("progress.since", Clock(r.Started), Clock(r.Updated)) + "\n")
@@ -91,9 +91,9 @@ func (r *Report) title(l i18n.Lang) string {
 	return l.T("agent.comment_" + string(r.Ended))
 }
 
-func (r *Report) stage(l i18n.Lang) string {
+func (r *Report) stage(l i18n.Lang, branch string) string {
 	if r.Stage == Working {
-		return l.T("progress.working", Span(r.Branch))
+		return l.T("progress.working", branch)
 	}
 	return l.T("progress." + string(r.Stage))
 }
@@ -187,21 +187,9 @@ func (r *Report) checklist(l i18n.Lang, short bool) string {
 		return l.T("progress.checked", over, len(r.Items), bad) + "\n"
 	}
 	var b strings.Builder
+	marks := map[string]string{"": "[ ] ", here: "[ ] ▶️ ", planning.Done: "[x] ", planning.Failed: "[ ] ❌ ", planning.Blocked: "[ ] ❌ ", planning.Skipped: "[ ] ⏭️ "}
 	for _, it := range r.Items[:min(len(r.Items), maxItems)] {
-		box, mark := "[ ]", ""
-		switch it.Status {
-		case planning.Done:
-			box = "[x]"
-		case planning.Failed, planning.Blocked:
-			mark = "❌ "
-		case planning.Skipped:
-			mark = "⏭️ "
-		default:
-			if it.ID == r.Current {
-				mark = "▶️ "
-			}
-		}
-		b.WriteString("- " + box + " " + mark + "**" + Plain(planning.Title(l, it.ID)) + "**: " + Plain(l.Translate(it.Text)) + "\n")
+		b.WriteString("- " + marks[r.how(it)] + "**" + Plain(planning.Title(l, it.ID)) + "**: " + Plain(l.Translate(it.Text)) + "\n")
 	}
 	if more := len(r.Items) - maxItems; more > 0 {
 		b.WriteString("- " + l.T("agent.comment_more", more) + "\n")

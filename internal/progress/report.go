@@ -133,6 +133,17 @@ func (r *Report) Plan(v planning.View, clean func(string) string) {
 	}
 }
 
+// here stands for the status of the subtask at hand.
+const here = "here"
+
+// how is how a subtask stands: its status, or here.
+func (r *Report) how(it planning.Item) string {
+	if it.Status == "" && it.ID == r.Current {
+		return here
+	}
+	return it.Status
+}
+
 // done is how many subtasks are over, and how many of them did not end well.
 func (r *Report) done() (over, bad int) {
 	for _, it := range r.Items {

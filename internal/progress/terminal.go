@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"toritsugi/internal/i18n"
@@ -17,7 +18,7 @@ func (r *Report) Lines(l i18n.Lang, width, height int, now time.Time) []string {
 	if width < 1 || height < 1 {
 		return nil
 	}
-	at := r.stageShown(l)
+	at := r.stage(l, r.Branch)
 	if r.Phase != "" {
 		at = r.chainShown(l)
 	}
@@ -39,13 +40,6 @@ func (r *Report) Lines(l i18n.Lang, width, height int, now time.Time) []string {
 	return lines
 }
 
-func (r *Report) stageShown(l i18n.Lang) string {
-	if r.Stage == Working {
-		return l.T("progress.working", r.Branch)
-	}
-	return l.T("progress." + string(r.Stage))
-}
-
 // chainShown are the phases in characters that are one column wide everywhere.
 func (r *Report) chainShown(l i18n.Lang) string {
 	return r.chain(l, " > ", map[stand]string{over: "[x] ", amiss: "[!] ", without: "[-] "}, map[task.Status]string{"": "[>] "})
@@ -53,12 +47,7 @@ func (r *Report) chainShown(l i18n.Lang) string {
 
 // place is the number of the subtask at hand, from 1; 0 for none.
 func (r *Report) place() int {
-	for i, it := range r.Items {
-		if it.ID == r.Current {
-			return i + 1
-		}
-	}
-	return 0
+	return 1 + slices.IndexFunc(r.Items, func(it planning.Item) bool { return it.ID == r.Current })
 }
 
 // listShown is the part of the checklist around the subtask at hand that goes into
@@ -74,21 +63,9 @@ func (r *Report) listShown(l i18n.Lang, height int) (lines []string) {
 		from = max(0, min(max(r.place()-1, 0)-room/2, n-room))
 		to = from + room
 	}
+	marks := map[string]string{"": "[ ] ", here: "[>] ", planning.Done: "[x] ", planning.Failed: "[!] ", planning.Blocked: "[!] ", planning.Skipped: "[-] "}
 	for _, it := range r.Items[from:to] {
-		mark := "[ ]"
-		switch it.Status {
-		case planning.Done:
-			mark = "[x]"
-		case planning.Failed, planning.Blocked:
-			mark = "[!]"
-		case planning.Skipped:
-			mark = "[-]"
-		default:
-			if it.ID == r.Current {
-				mark = "[>]"
-			}
-		}
-		lines = append(lines, mark+" "+planning.Title(l, it.ID)+": "+l.Translate(it.Text))
+		lines = append(lines, marks[r.how(it)]+planning.Title(l, it.ID)+": "+l.Translate(it.Text))
 	}
 	if n > height && height > 1 {
 		lines = append(lines, l.T("progress.live_more", n-(to-from)))

@@ -2,9 +2,12 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"toritsugi/internal/i18n"
 )
 
 // OneLine is a text on one line, with one blank between its words.
@@ -65,4 +68,18 @@ func Fenced(s string) string {
 func First[T any](all []T, n int) (shown []T, more int) {
 	n = min(n, len(all))
 	return all[:n], len(all) - n
+}
+
+// Some are the first n of some texts, and behind them one that says how many are left.
+func Some(all []string, n int, says func(left int) string) []string {
+	shown, left := First(all, n)
+	if left > 0 {
+		shown = append(slices.Clip(shown), says(left))
+	}
+	return shown
+}
+
+// More says how many are left in a list.
+func More(l i18n.Lang) func(left int) string {
+	return func(left int) string { return l.T("agent.comment_more", left) }
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -46,48 +47,51 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the budget is used up: %s of %s (%s)", e.Taken, e.Limit, e.Key)
 }
 
+// limit is one of a Budget, with what was taken of it and what the next call is thought to take:
+// -1 where that is one, or not known.
+type limit struct {
+	key               string // the setting
+	most, taken, next int64
+	shown             func(int64) string
+}
+
+// limits are all of them.
+func (b Budget) limits(s contextstore.State, next contextstore.Amount) []limit {
+	count := func(n int64) string { return fmt.Sprint(n) }
+	clock := func(ms int64) string { return (time.Duration(ms) * time.Millisecond).Round(time.Second).String() }
+	return []limit{
+		{KeyTurns, int64(b.Turns), s.LLMCallCount, -1, count},
+		{KeyTokens, b.Tokens, s.TotalTokensUsed, next.Tokens, count},
+		{KeyCost, b.Cost, s.CostMicroUSD, next.MicroUSD, contextstore.Dollars},
+		{KeyAnswers, b.Answers, s.CompletionTokens, -1, count},
+		{KeyTime, b.Time.Milliseconds(), s.ActiveMS, -1, clock},
+	}
+}
+
 // Check returns a *BudgetError if there is no room for a call to the model that is
 // thought to take so much.
 func (b Budget) Check(s contextstore.State, next contextstore.Amount) error {
-	over := func(limit, taken, next int64) bool { return limit > 0 && taken+max(next, 1) > limit }
-	switch {
-	case over(int64(b.Turns), s.LLMCallCount, 1):
-		return b.spent(KeyTurns, s, next)
-	case over(b.Tokens, s.TotalTokensUsed, next.Tokens):
-		return b.spent(KeyTokens, s, next)
-	case over(b.Cost, s.CostMicroUSD, next.MicroUSD):
-		return b.spent(KeyCost, s, next)
-	case over(b.Answers, s.CompletionTokens, 1):
-		return b.spent(KeyAnswers, s, next)
-	case over(b.Time.Milliseconds(), s.ActiveMS, 1):
-		return b.spent(KeyTime, s, next)
+	for _, l := range b.limits(s, next) {
+		if l.most > 0 && l.taken+max(l.next, 1) > l.most {
+			return l.spent()
+		}
 	}
 	return nil
 }
 
-// spent is the error of a limit, by its setting.
-func (b Budget) spent(key string, s contextstore.State, next contextstore.Amount) *BudgetError {
-	e := &BudgetError{Key: key}
-	switch key {
-	case KeyTurns:
-		e.Limit, e.Taken = fmt.Sprint(b.Turns), fmt.Sprint(s.LLMCallCount)
-	case KeyTokens:
-		e.Limit, e.Taken = fmt.Sprint(b.Tokens), fmt.Sprint(s.TotalTokensUsed)
-		if s.TotalTokensUsed < b.Tokens {
-			e.Next = fmt.Sprint(next.Tokens)
-		}
-	case KeyCost:
-		e.Limit, e.Taken = contextstore.Dollars(b.Cost), contextstore.Dollars(s.CostMicroUSD)
-		if s.CostMicroUSD < b.Cost {
-			e.Next = contextstore.Dollars(next.MicroUSD)
-		}
-	case KeyAnswers:
-		e.Limit, e.Taken = fmt.Sprint(b.Answers), fmt.Sprint(s.CompletionTokens)
-	default:
-		active := time.Duration(s.ActiveMS) * time.Millisecond
-		e.Limit, e.Taken = b.Time.String(), active.Round(time.Second).String()
+// spent is the error of a limit.
+func (l limit) spent() *BudgetError {
+	e := &BudgetError{Key: l.key, Limit: l.shown(l.most), Taken: l.shown(l.taken)}
+	if l.next >= 0 && l.taken < l.most {
+		e.Next = l.shown(l.next)
 	}
 	return e
+}
+
+// spent is the error of a limit, by its setting.
+func (b Budget) spent(key string, s contextstore.State, next contextstore.Amount) *BudgetError {
+	all := b.limits(s, next)
+	return all[slices.IndexFunc(all, func(l limit) bool { return l.key == key })].spent()
 }
 
 // Spent is the error that a limit, by its setting, ends the run with now.

@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
@@ -137,16 +138,12 @@ func (l *Loop) allReadOnly(calls []llm.ToolCall) bool {
 
 // each runs f for 0 … n-1, a few at once, and waits for all.
 func each(n int, f func(int)) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, parallel)
+	var g errgroup.Group
+	g.SetLimit(parallel)
 	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			f(i)
-		})
+		g.Go(func() error { f(i); return nil })
 	}
-	wg.Wait()
+	_ = g.Wait() // none fails
 }
 
 // callID tells a call from all others, of the answer in the message seq.

@@ -67,7 +67,7 @@ func Example() {
 		panic(err)
 	}
 
-	loop := turn.New(turn.Settings{Ledger: run, Window: window, Tools: tools, Budget: turn.Budget{Turns: 10}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Scripted: true}, nil)
+	loop := turn.New(turn.Settings{Ledger: run, Window: window, Tools: tools, Budget: turn.Budget{Turns: 10}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Scripted: true}, turn.NoDirector{})
 	answer, err := loop.Run(ctx)
 	if err != nil {
 		panic(err)

@@ -92,7 +92,7 @@ func own(ctx context.Context, provider, base, id, url string) error {
 		}
 		return tool.Result{Text: strings.Repeat(fmt.Sprintf("%d the quick brown fox 速い茶色の狐 <&>\n", a.N), 5+a.N*37%40)}, nil
 	}
-	l := New(Settings{Ledger: c, Window: w, Tools: hands{"look": work, "write": work}, Log: slog.New(slog.DiscardHandler), Now: time.Now}, nil)
+	l := New(Settings{Ledger: c, Window: w, Tools: hands{"look": work, "write": work}, Log: slog.New(slog.DiscardHandler), Now: time.Now}, NoDirector{})
 	if _, err := l.Run(ctx); err != nil {
 		return err
 	}

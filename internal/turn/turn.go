@@ -65,13 +65,8 @@ type Loop struct {
 	last     *contextstore.Usage // of the latest answer of this owner
 }
 
-// New returns a loop that d directs; nil for NoDirector.
-func New(s Settings, d Director) *Loop {
-	if d == nil {
-		d = NoDirector{}
-	}
-	return &Loop{Settings: s, director: d}
-}
+// New returns a loop that d directs.
+func New(s Settings, d Director) *Loop { return &Loop{Settings: s, director: d} }
 
 // maxNudges is how often in a row an empty answer is answered with a request
 // to go on before the run is given up.

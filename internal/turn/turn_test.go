@@ -131,7 +131,7 @@ func (b *bench) openWith(t *testing.T, conv llm.Conversation, tools Tools) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.loop = New(Settings{Ledger: b.ctx, Window: w, Tools: tools, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now}, nil)
+	b.loop = New(Settings{Ledger: b.ctx, Window: w, Tools: tools, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now}, NoDirector{})
 }
 
 // roles is the ledger in short: one letter per message.

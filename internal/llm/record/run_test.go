@@ -63,7 +63,7 @@ func run(t *testing.T, client llm.Client, mask func(string) string) *contextstor
 		t.Fatal(err)
 	}
 	loop := turn.New(turn.Settings{Ledger: c, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now,
-		Scripted: client.Provider() == script.Provider}, nil)
+		Scripted: client.Provider() == script.Provider}, turn.NoDirector{})
 	if _, err := loop.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
