@@ -64,7 +64,7 @@ type repo struct {
 	pushed  time.Time
 	refs    map[string]string // refs/heads/* to commits, as of the last look
 	merges  map[string]bool   // "base head" to whether it merges
-	log     map[string][]commit
+	log     map[string][]string
 }
 
 func (r *repo) full() string { return r.owner.login + "/" + r.name }
@@ -289,17 +289,6 @@ func (i *issue) takeLabel(name string, by *account) bool {
 	i.touch()
 	i.changed("unlabeled", by, object{"label": i.repo.s.label(i.repo, l)})
 	return true
-}
-
-func (i *issue) setLabels(names []string, by *account) {
-	for _, l := range slices.Clone(i.labels) {
-		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, l.name) }) {
-			i.takeLabel(l.name, by)
-		}
-	}
-	for _, n := range names {
-		i.putLabel(n, by)
-	}
 }
 
 // assign passes over whom the repository does not know, as the real one does.
