@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
 	"toritsugi/internal/forge/gittest"
 )
 

@@ -157,8 +157,7 @@ func (c *call) removeLabel(i *issue) *answer {
 }
 
 func (c *call) listEvents(i *issue) *answer {
-	all := slices.DeleteFunc(slices.Clone(i.events), func(e *event) bool { return e.kind == "cross-referenced" })
-	return c.list(len(all), func(n int) object { return c.s.event(i, all[n]) })
+	return c.list(len(i.events), func(n int) object { return c.s.event(i, i.events[n]) })
 }
 
 var sixDigits = regexp.MustCompile(`^[0-9a-fA-F]{6}$`)
