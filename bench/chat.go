@@ -90,13 +90,11 @@ func (b *bench) chat(ctx context.Context, size chatSize) (sample, error) {
 	defer stop()
 	for _, part := range []string{partTurn, partMany} {
 		note("chat: %s", part)
-		out, err := b.chatPart(ctx, part, base, size)
+		s, err := b.chatPart(ctx, part, base, size)
 		if err != nil {
 			return nil, fmt.Errorf("chat, %s: %w", part, err)
 		}
-		if err := json.Unmarshal(out, &all); err != nil {
-			return nil, fmt.Errorf("chat, %s: its figures: %w", part, err)
-		}
+		maps.Copy(all, s)
 	}
 	if b.tori == "" {
 		return all, nil
@@ -105,17 +103,13 @@ func (b *bench) chat(ctx context.Context, size chatSize) (sample, error) {
 	return all, b.measureStarts(ctx, size, all)
 }
 
-func (b *bench) chatPart(ctx context.Context, part, base string, size chatSize) ([]byte, error) {
+func (b *bench) chatPart(ctx context.Context, part, base string, size chatSize) (sample, error) {
 	dir, err := os.MkdirTemp(b.dir, "chat-")
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(size.args())
-	if err != nil {
-		return nil, err
-	}
-	out, _, err := measure(ctx, b.self, dir, b.self, "chat", part, dir, base, string(raw))
-	return out, errors.Join(err, os.RemoveAll(dir))
+	s, _, err := b.part(ctx, dir, "chat", part, dir, base, size.arg())
+	return s, errors.Join(err, os.RemoveAll(dir))
 }
 
 // The parts that are processes.
@@ -125,7 +119,11 @@ const (
 	partFill = "fill"
 )
 
-func (z chatSize) args() [5]int { return [5]int{z.turns, z.pieces, z.sessions, z.each, z.onDisk} }
+// arg is what a part is told of the size.
+func (z chatSize) arg() string {
+	raw, _ := json.Marshal([5]int{z.turns, z.pieces, z.sessions, z.each, z.onDisk}) // numbers always encode
+	return string(raw)
+}
 
 // chatMain is the process of a part.
 func chatMain(ctx context.Context, part, dir, base, sizes string) (err error) {
@@ -344,35 +342,27 @@ func measureChatTurns(ctx context.Context, dir, base string, size chatSize) (sam
 	}
 	defer func() { _ = e.Close() }()
 	var calls, turns, syncTimes, syncs, owns, cpus []float64
-	onCPU := func(do func() error) (took, used float64, err error) {
-		before, err := ownCPU()
-		if err != nil {
-			return 0, 0, err
-		}
-		took, err = stopwatch(do)
-		after, aerr := ownCPU()
-		return took, ms(after.total() - before.total()), errors.Join(err, aerr)
-	}
 	for n := range size.turns {
 		heard.calls, syncing = nil, 0
 		before := fs.Counts().Syncs
-		turn, used, err := onCPU(func() error {
+		took, used, err := spent(func() error {
 			return e.Handle(ctx, chatMessage("terminal:bench:0", n, "And what do you say to this, which is the next of many messages?"))
 		})
 		if err != nil {
 			return nil, err
 		}
-		made, synced := fs.Counts().Syncs-before, ms(syncing)
+		turn, made, synced := ms(took), fs.Counts().Syncs-before, ms(syncing)
 		if len(heard.calls) == 0 || len(to.posts) != n+1 || to.posts[n].Kind != channel.Answer {
 			return nil, fmt.Errorf("turn %d: %d calls, %+v", n+1, len(heard.calls), to.posts[min(n, len(to.posts)):])
 		}
-		call, bareUsed, err := onCPU(func() error { return heard.calls[0].again(ctx) })
+		bare, bareUsed, err := spent(func() error { return heard.calls[0].again(ctx) })
 		if err != nil {
 			return nil, err
 		}
 		if len(heard.calls) == 1 && n > 0 { // the first one connects
+			call := ms(bare)
 			calls, turns, syncTimes, syncs, owns = append(calls, call), append(turns, turn), append(syncTimes, synced), append(syncs, float64(made)), append(owns, turn-call-synced)
-			cpus = append(cpus, used-bareUsed)
+			cpus = append(cpus, ms(used-bareUsed))
 		}
 	}
 	tenth := max(len(owns)/10, 1)
@@ -516,15 +506,13 @@ func (b *bench) measureStarts(ctx context.Context, size chatSize, all sample) er
 		err = errors.Join(os.WriteFile(script, []byte(strings.Repeat("- say: Good morning.\n", 20)), 0o600), os.WriteFile(settings, fmt.Appendf(nil, "language: en\nllm: {script: {file: %q}}\n"+
 			"routing: {classifier: {enabled: false}, llm: {chat_provider: script}}\ncontext_storage: {base_dir: %q}\n", script, filepath.Join(dir, "base")), 0o600))
 		if err == nil && many {
-			z := size.args()
-			raw, _ := json.Marshal(z) // numbers
-			_, _, err = measure(ctx, b.self, dir, b.self, "chat", partFill, dir, app.LocalUser(), string(raw))
+			_, _, err = b.part(ctx, dir, "chat", partFill, dir, app.LocalUser(), size.arg())
 		}
 		if err != nil {
 			return err
 		}
 		start := func(name string, args ...string) error {
-			_, u, err := measure(ctx, b.self, dir, append([]string{b.tori, "chat", "--config", settings, "-m", "Hello?"}, args...)...)
+			_, u, err := b.measure(ctx, dir, append([]string{b.tori, "chat", "--config", settings, "-m", "Hello?"}, args...)...)
 			took[name] = append(took[name], float64(u.WallUS)/1000)
 			return err
 		}

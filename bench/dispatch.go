@@ -75,13 +75,9 @@ func (b *bench) dispatch(ctx context.Context) (map[string]sample, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, u, err := measure(ctx, b.self, dir, b.self, "dispatch", part, dir)
+		s, u, err := b.part(ctx, dir, "dispatch", part, dir)
 		if err != nil {
 			return nil, fmt.Errorf("dispatch, %s: %w", part, err)
-		}
-		s := sample{}
-		if err := json.Unmarshal(out, &s); err != nil {
-			return nil, fmt.Errorf("dispatch, %s: its figures: %w", part, err)
 		}
 		s[peak] = float64(u.PeakKiB) / 1024
 		all[part] = s

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os/exec"
 	"strings"
@@ -89,35 +87,20 @@ func runFloor(ctx context.Context, base, prompt string) (floorCost, error) {
 
 // floorAsk posts the request and puts the streamed answer together.
 func floorAsk(ctx context.Context, url string, request []byte) (text string, call floorCall, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))
-	if err != nil {
-		return "", call, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", call, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10)) // the status says it too
-		return "", call, fmt.Errorf("the server refused (%s): %s", res.Status, b)
-	}
 	var content, args strings.Builder
 	done := false
-	lines := bufio.NewScanner(res.Body)
-	for lines.Scan() {
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+	err = post(ctx, http.DefaultClient, url, http.Header{"Content-Type": {"application/json"}}, request, func(line []byte) error {
+		data, ok := bytes.CutPrefix(line, dataPrefix)
 		if !ok {
-			continue
+			return nil
 		}
 		if string(data) == "[DONE]" {
 			done = true
-			continue // to the end, so that the connection is kept
+			return nil // to the end, so that the connection is kept
 		}
 		var d floorDelta
 		if err := json.Unmarshal(data, &d); err != nil {
-			return "", call, err
+			return err
 		}
 		for _, choice := range d.Choices {
 			content.WriteString(choice.Delta.Content)
@@ -128,8 +111,9 @@ func floorAsk(ctx context.Context, url string, request []byte) (text string, cal
 				args.WriteString(c.Function.Arguments)
 			}
 		}
-	}
-	if err := lines.Err(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return "", call, err
 	}
 	if !done {

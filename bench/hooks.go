@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,15 +97,13 @@ func measureHooks(ctx context.Context, dir string) (sample, error) {
 	}
 	stop()
 	worker.Wait()
-	slices.Sort(took)
 	for _, n := range there.ids {
 		if n != 1 {
 			bad++
 		}
 	}
 	bad += len(took) - len(there.ids)
-	at := func(share float64) float64 { return took[int(share*float64(len(took)-1))] }
-	return sample{hookMedian: at(0.5), hookLate: at(0.99), hookWorst: at(1), hookTaken: float64(len(took)) / hooksTime.Seconds(), hookLost: float64(bad)}, ctx.Err()
+	return sample{hookMedian: median(took), hookLate: quantile(took, 0.99), hookWorst: quantile(took, 1), hookTaken: float64(len(took)) / hooksTime.Seconds(), hookLost: float64(bad)}, ctx.Err()
 }
 
 // sendHooks returns what each answer took, in ms, and how many were not 200.
@@ -137,10 +134,10 @@ func sendHooks(ctx context.Context, at, secret string) (took []float64, bad int)
 					_ = a.Body.Close()
 				}
 			}
-			ms := float64(time.Since(began).Microseconds()) / 1000
+			answered := ms(time.Since(began))
 			mu.Lock()
 			defer mu.Unlock()
-			took = append(took, ms)
+			took = append(took, answered)
 			if !ok {
 				bad++
 			}

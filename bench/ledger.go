@@ -49,9 +49,6 @@ const (
 	partMemory = "memory" // size: calls of tools of one run
 )
 
-// partPeak is the peak memory of a part's process, MiB.
-const partPeak = peak
-
 // partNames are the names of all parts.
 func partNames() (names []string) {
 	for _, p := range ledgerParts() {
@@ -87,7 +84,7 @@ func (b *bench) ledger(ctx context.Context, names []string) (map[string]sample, 
 		}
 		note("ledger: %s, %d", p.name, p.size)
 		start := time.Now()
-		s, err := b.part(ctx, p)
+		s, err := b.ledgerPart(ctx, p)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -101,23 +98,19 @@ func (b *bench) ledger(ctx context.Context, names []string) (map[string]sample, 
 	return all, errors.Join(failed...)
 }
 
-// part measures a part in a process and a directory of its own.
-func (b *bench) part(ctx context.Context, p ledgerPart) (sample, error) {
+// ledgerPart measures a part in a process and a directory of its own.
+func (b *bench) ledgerPart(ctx context.Context, p ledgerPart) (sample, error) {
 	dir := filepath.Join(b.dir, p.name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // all of it lies below b.dir, which goes too
-	out, u, err := measure(ctx, b.self, dir, b.self, "ledger", p.name, strconv.Itoa(p.size), dir)
+	s, u, err := b.part(ctx, dir, "ledger", p.name, strconv.Itoa(p.size), dir)
 	if err != nil {
 		return nil, err
 	}
-	s := sample{}
-	if err := json.Unmarshal(out, &s); err != nil {
-		return nil, fmt.Errorf("its figures: %w", err)
-	}
-	if _, ok := s[partPeak]; !ok { // else the part tells it, without what the naive way took
-		s[partPeak] = float64(u.PeakKiB) / 1024
+	if _, ok := s[peak]; !ok { // else the part tells it, without what the naive way took
+		s[peak] = float64(u.PeakKiB) / 1024
 	}
 	return s, nil
 }

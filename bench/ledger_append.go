@@ -74,23 +74,19 @@ func measureAppend(ctx context.Context, dir string, many int) (sample, error) {
 			if err != nil {
 				return nil, err
 			}
-			before, err := ownCPU()
-			if err != nil {
-				return nil, err
-			}
-			ours, err := together(n, each, func(i int) (func() error, error) {
-				return func() error { _, err := contexts[i].Append(typical(i)); return err }, nil
+			var ours float64
+			_, used, err := spent(func() (err error) {
+				ours, err = together(n, each, func(i int) (func() error, error) {
+					return func() error { _, err := contexts[i].Append(typical(i)); return err }, nil
+				})
+				return err
 			})
-			if err != nil {
-				return nil, err
-			}
-			after, err := ownCPU()
 			if err != nil {
 				return nil, err
 			}
 			sides[2*i], sides[2*i+1] = append(sides[2*i], floor), append(sides[2*i+1], ours)
 			if i == 1 {
-				cpus = append(cpus, float64((after.total()-before.total()).Microseconds())/float64(n*each))
+				cpus = append(cpus, float64(used.Microseconds())/float64(n*each))
 			}
 		}
 	}

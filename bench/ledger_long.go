@@ -91,7 +91,7 @@ func measureLong(ctx context.Context, dir string, count int) (sample, error) {
 	if err := s.addReads(ctx, l); err != nil {
 		return nil, err
 	}
-	if s[partPeak], err = ownPeak(); err != nil {
+	if s[peak], err = ownPeak(); err != nil {
 		return nil, err
 	}
 	return s, s.addNaive(ctx, l)

@@ -50,7 +50,7 @@ func (r *report) ledgerAppend(s sample) {
 	r.row("syncs of directories per turn", "%.2f", []float64{none, s[turnDirs]}, "")
 	r.row("row updates per turn", "%.2f", []float64{none, s[turnRows]}, r.verdict(maxRows, "", s[turnRows]))
 	r.row("bytes appended and replaced per turn", "%.0f", []float64{none, s[turnWrites]}, "")
-	r.row("peak memory of the process, MiB", "%.1f", []float64{none, none, none, s[partPeak]}, r.verdict(maxPeak, " MiB", s[partPeak]))
+	r.row("peak memory of the process, MiB", "%.1f", []float64{none, none, none, s[peak]}, r.verdict(maxPeak, " MiB", s[peak]))
 }
 
 func (r *report) ledgerLong(s sample) {
@@ -67,7 +67,7 @@ func (r *report) ledgerLong(s sample) {
 	line("32k tokens from the middle, by range", rangeTime, rangeRead, s[rangeOwn], r.verdict(maxWindow, " ms", s[rangeTime]))
 	r.row("  bytes read, × its own", "%.6g", []float64{math.NaN(), round(s[rangeRead] / s[rangeOwn])}, r.verdict(maxReadRatio, " ×", s[rangeRead]/s[rangeOwn]))
 	line("count the messages", countTime, countRead, math.NaN(), "")
-	r.row("peak memory of the process, MiB", "%.1f", []float64{s[partPeak]}, r.verdict(maxPeak, " MiB", s[partPeak]))
+	r.row("peak memory of the process, MiB", "%.1f", []float64{s[peak]}, r.verdict(maxPeak, " MiB", s[peak]))
 }
 
 func (r *report) ledgerRows(s sample) {
@@ -113,7 +113,7 @@ func (r *report) memory(s sample) {
 	r.row("  bytes read", "%.0f", []float64{none, s[turnRead]}, r.verdict(0, "", s[turnRead]))
 	r.row("assemble it again, cached, ms", "%.2f", []float64{none, s[warmOpen], none, s[warmNaive]}, "")
 	r.row("  bytes read, × those of its messages", "%.2f", []float64{none, s[warmOpened] / s[warmOwn]}, r.verdict(maxReadRatio, " ×", s[warmOpened]/s[warmOwn]))
-	r.row("peak memory of the process, MiB", "%.1f", []float64{none, s[partPeak]}, r.verdict(maxPeak, " MiB", s[partPeak]))
+	r.row("peak memory of the process, MiB", "%.1f", []float64{none, s[peak]}, r.verdict(maxPeak, " MiB", s[peak]))
 }
 
 // round keeps three digits of a figure.

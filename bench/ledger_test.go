@@ -34,7 +34,7 @@ func TestLedgerParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := &bench{self: self, dir: t.TempDir()}
-			s, err := b.part(t.Context(), p)
+			s, err := b.ledgerPart(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,9 +111,9 @@ func TestParseParts(t *testing.T) {
 func TestLedgerReport(t *testing.T) {
 	t.Parallel()
 	within := map[string]sample{
-		partAppend: {atOnce: 64, appendBytes: 1500, floorOne: 100, appendOne: 600, floorMany: 50, appendMany: 550, turnSyncs: 2, turnRows: 1, partPeak: 40},
+		partAppend: {atOnce: 64, appendBytes: 1500, floorOne: 100, appendOne: 600, floorMany: 50, appendMany: 550, turnSyncs: 2, turnRows: 1, peak: 40},
 		partLong: {longCount: 1, openTime: 100, openRead: 110, openFewRead: 100, resumeTime: 5, resumeRead: 20, resumeOwn: 10, rangeTime: 5, rangeRead: 20, rangeOwn: 10,
-			allTime: 9, countTime: 1, partPeak: 40},
+			allTime: 9, countTime: 1, peak: 40},
 		partRows: {rowsCount: 1, rowsNaive: 9000, listPrefix + "a": 50, statsPrefix + "b": 50, seedPrefix + "c": 2000},
 		partIdle: {idleCount: 1000, idleMemory: 64},
 	}
@@ -134,7 +134,7 @@ func TestLedgerReport(t *testing.T) {
 		{partLong, warmRead, 1, 1},
 		{partLong, rangeTime, 5.1, 1},
 		{partLong, rangeRead, 21, 1},
-		{partLong, partPeak, 41, 1},
+		{partLong, peak, 41, 1},
 		{partRows, listPrefix + "a", 51, 1},
 		{partRows, statsPrefix + "b", 51, 1},
 		{partRows, seedPrefix + "c", 2020, 1},

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
 
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/anthropic"
@@ -148,23 +147,19 @@ func (z llmSize) parts() []llmPart {
 // run adds what the part costs a side, µs of a unit.
 func (p llmPart) run(ctx context.Context, d *side, s sample) error {
 	runtime.GC() // nobody pays for what another left
-	before, err := ownCPU()
-	if err != nil {
-		return err
-	}
-	start := time.Now()
-	for range p.n {
-		if err := p.once(ctx, d); err != nil {
-			return fmt.Errorf("%s: %w", strings.TrimSpace(d.prefix), err)
+	took, used, err := spent(func() error {
+		for range p.n {
+			if err := p.once(ctx, d); err != nil {
+				return err
+			}
 		}
-	}
-	took := time.Since(start)
-	after, err := ownCPU()
+		return nil
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", strings.TrimSpace(d.prefix), err)
 	}
 	units := float64(p.n * p.units)
-	s[d.prefix+p.cpu] = float64((after.total() - before.total()).Microseconds()) / units
+	s[d.prefix+p.cpu] = float64(used.Microseconds()) / units
 	s[d.prefix+p.wall] = float64(took.Microseconds()) / units
 	return nil
 }

@@ -14,7 +14,6 @@ import (
 // said is what a client keeps of an answer.
 type said struct {
 	text   strings.Builder
-	finish string
 	tokens int // of the output, as the server counts them
 }
 
@@ -28,31 +27,36 @@ type rawClient struct {
 }
 
 func (c *rawClient) call(ctx context.Context, body []byte) (*said, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	s := &said{}
+	return s, post(ctx, c.http, c.url, c.header, body, func(line []byte) error { return c.take(line, s) })
+}
+
+// post sends a request and has take read each line of the answer that is not empty.
+func post(ctx context.Context, hc *http.Client, url string, header http.Header, body []byte, take func(line []byte) error) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	req.Header = c.header.Clone()
-	res, err := c.http.Do(req)
+	req.Header = header.Clone()
+	res, err := hc.Do(req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = res.Body.Close() }() // only read from
 	if res.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 1000)) // for the error alone
-		return nil, fmt.Errorf("%s: %s", res.Status, text)
+		return fmt.Errorf("%s: %s", res.Status, text)
 	}
-	s := &said{}
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
-		if err := c.take(lines.Bytes(), s); err != nil {
-			return nil, err
+		if err := take(lines.Bytes()); err != nil {
+			return err
 		}
 	}
-	return s, lines.Err()
+	return lines.Err()
 }
 
 var dataPrefix = []byte("data: ")
@@ -65,14 +69,8 @@ func takeOpenAI(line []byte, s *said) error {
 	var e struct {
 		Choices []struct {
 			Delta struct {
-				Content   string `json:"content"`
-				ToolCalls []struct {
-					Function struct {
-						Arguments string `json:"arguments"`
-					} `json:"function"`
-				} `json:"tool_calls"`
+				Content string `json:"content"`
 			} `json:"delta"`
-			FinishReason string `json:"finish_reason"`
 		} `json:"choices"`
 		Usage *struct {
 			Tokens int `json:"completion_tokens"`
@@ -83,7 +81,6 @@ func takeOpenAI(line []byte, s *said) error {
 	}
 	if len(e.Choices) > 0 {
 		s.text.WriteString(e.Choices[0].Delta.Content)
-		s.finish = e.Choices[0].FinishReason
 	}
 	if e.Usage != nil {
 		s.tokens = e.Usage.Tokens
@@ -99,9 +96,7 @@ func takeAnthropic(line []byte, s *said) error {
 	var e struct {
 		Type  string `json:"type"`
 		Delta struct {
-			Text       string `json:"text"`
-			JSON       string `json:"partial_json"`
-			StopReason string `json:"stop_reason"`
+			Text string `json:"text"`
 		} `json:"delta"`
 		Usage struct {
 			Tokens int `json:"output_tokens"`
@@ -114,7 +109,7 @@ func takeAnthropic(line []byte, s *said) error {
 	case "content_block_delta":
 		s.text.WriteString(e.Delta.Text)
 	case "message_delta":
-		s.finish, s.tokens = e.Delta.StopReason, e.Usage.Tokens
+		s.tokens = e.Usage.Tokens
 	}
 	return nil
 }
@@ -122,23 +117,17 @@ func takeAnthropic(line []byte, s *said) error {
 func takeOllama(line []byte, s *said) error {
 	var e struct {
 		Message struct {
-			Content   string `json:"content"`
-			ToolCalls []struct {
-				Function struct {
-					Arguments json.RawMessage `json:"arguments"`
-				} `json:"function"`
-			} `json:"tool_calls"`
+			Content string `json:"content"`
 		} `json:"message"`
-		Done       bool   `json:"done"`
-		DoneReason string `json:"done_reason"`
-		Tokens     int    `json:"eval_count"`
+		Done   bool `json:"done"`
+		Tokens int  `json:"eval_count"`
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return err
 	}
 	s.text.WriteString(e.Message.Content)
 	if e.Done {
-		s.finish, s.tokens = e.DoneReason, e.Tokens
+		s.tokens = e.Tokens
 	}
 	return nil
 }

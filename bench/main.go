@@ -79,40 +79,26 @@ func run(args []string) error {
 	defer b.remove()
 	v := &results{pairs: map[int]pair{}, planned: map[int]sample{}, disk: fileSystem(b.dir)}
 	var failed []error
-	if o.tori != "" && len(o.turns) > 0 { // -tokens-only makes none
-		failed = append(failed, b.all(ctx, v, o.turns, o.runs, o.window))
+	shapes := treeShapes[:usualShapes]
+	if o.huge {
+		shapes = treeShapes
 	}
-	if ctx.Err() == nil && o.tokens {
-		v.tokens, err = b.tokens(ctx)
-		failed = append(failed, err)
-	}
-	if ctx.Err() == nil && o.clients {
-		v.llm, err = b.llm(ctx, fullLLM())
-		failed = append(failed, err)
-	}
-	if ctx.Err() == nil && o.workspaces {
-		shapes := treeShapes[:usualShapes]
-		if o.huge {
-			shapes = treeShapes
+	for _, part := range []struct {
+		wanted  bool
+		measure func() error
+	}{
+		{o.tori != "" && len(o.turns) > 0, func() error { return b.all(ctx, v, o.turns, o.runs, o.window) }}, // -tokens-only makes none
+		{o.tokens, func() (err error) { v.tokens, err = b.tokens(ctx); return err }},
+		{o.clients, func() (err error) { v.llm, err = b.llm(ctx, fullLLM()); return err }},
+		{o.workspaces, func() (err error) { v.workspace, err = b.workspaces(ctx, shapes); return err }},
+		{o.dispatch, func() (err error) { v.dispatch, err = b.dispatch(ctx); return err }},
+		{o.chat, func() (err error) { v.chat, err = b.chat(ctx, fullChat()); return err }},
+		{o.databases, func() (err error) { v.databases, err = b.databases(ctx, o.runs, o.cluster); return err }},
+		{true, func() (err error) { v.ledger, err = b.ledger(ctx, o.parts); return err }}, // those that are named
+	} {
+		if part.wanted && ctx.Err() == nil {
+			failed = append(failed, part.measure())
 		}
-		v.workspace, err = b.workspaces(ctx, shapes)
-		failed = append(failed, err)
-	}
-	if ctx.Err() == nil && o.dispatch {
-		v.dispatch, err = b.dispatch(ctx)
-		failed = append(failed, err)
-	}
-	if ctx.Err() == nil && o.chat {
-		v.chat, err = b.chat(ctx, fullChat())
-		failed = append(failed, err)
-	}
-	if ctx.Err() == nil && o.databases {
-		v.databases, err = b.databases(ctx, o.runs, o.cluster)
-		failed = append(failed, err)
-	}
-	if ctx.Err() == nil {
-		v.ledger, err = b.ledger(ctx, o.parts)
-		failed = append(failed, err)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

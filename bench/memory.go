@@ -96,7 +96,7 @@ func measureMemory(ctx context.Context, dir string, calls int) (sample, error) {
 		return nil, err
 	}
 	s[turnRead] = float64(read)
-	if s[partPeak], err = ownPeak(); err != nil { // without what the naive way takes
+	if s[peak], err = ownPeak(); err != nil { // without what the naive way takes
 		return nil, err
 	}
 	return s, s.addAll(ctx, g)

@@ -81,11 +81,7 @@ func (r *report) ledByPlan(v *results) {
 	if len(turns) == 0 {
 		return
 	}
-	var columns []string
-	for _, n := range turns {
-		columns = append(columns, fmt.Sprintf("plain %d", n), fmt.Sprintf("plan %d", n))
-	}
-	r.title("Led by a plan, beside the plain loop", columns...)
+	r.title("Led by a plan, beside the plain loop", columns(turns, "plain %d", "plan %d")...)
 	cells := func(figure func(sample, int) float64) (all []float64) {
 		for _, n := range turns {
 			all = append(all, figure(v.pairs[n].tori, n), figure(v.planned[n], n))

@@ -29,6 +29,21 @@ func ownCPU() (selfCPU, error) {
 	return selfCPU{u.Utime.Nano() / 1e3, u.Stime.Nano() / 1e3}, err
 }
 
+// spent is the time that do takes, and that this process spends on it.
+func spent(do func() error) (took, used time.Duration, err error) {
+	before, err := ownCPU()
+	if err != nil {
+		return 0, 0, err
+	}
+	start := time.Now()
+	if err := do(); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(start)
+	after, err := ownCPU()
+	return took, after.total() - before.total(), err
+}
+
 // usage is what the kernel counted of a process that ended, wait4's view: its
 // peak memory is its own or its largest child's.
 type usage struct {
@@ -65,10 +80,23 @@ func launch(file string, argv []string) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
+// part has this program measure something in a process of its own, and returns
+// the figures that it printed, beside what it used.
+func (b *bench) part(ctx context.Context, dir string, args ...string) (s sample, u usage, err error) {
+	out, u, err := b.measure(ctx, dir, append([]string{b.self}, args...)...)
+	if err != nil {
+		return nil, u, err
+	}
+	if err := json.Unmarshal(out, &s); err != nil {
+		return nil, u, fmt.Errorf("its figures: %w", err)
+	}
+	return s, u, nil
+}
+
 // measure runs a command with dir as its working directory, home and place for
 // temporary files, and returns what it printed and used. A command that fails is
 // an error that ends with its last words.
-func measure(ctx context.Context, self, dir string, argv ...string) (out []byte, u usage, err error) {
+func (b *bench) measure(ctx context.Context, dir string, argv ...string) (out []byte, u usage, err error) {
 	file := filepath.Join(dir, "usage.json")
 	stdout, err := os.Create(filepath.Join(dir, "stdout"))
 	if err != nil {
@@ -82,7 +110,7 @@ func measure(ctx context.Context, self, dir string, argv ...string) (out []byte,
 	defer func() { _ = stderr.Close() }()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, self, append([]string{"launch", file}, argv...)...)
+	cmd := exec.CommandContext(ctx, b.self, append([]string{"launch", file}, argv...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
 	// Nothing of the user's settings may change what is measured.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1"}

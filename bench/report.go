@@ -88,6 +88,16 @@ func (r *report) title(text string, columns ...string) {
 	_, _ = fmt.Fprintln(r.w)
 }
 
+// columns are what each number of turns has, by formats of that number.
+func columns(turns []int, formats ...string) (all []string) {
+	for _, n := range turns {
+		for _, f := range formats {
+			all = append(all, fmt.Sprintf(f, n))
+		}
+	}
+	return all
+}
+
 // verdict judges figures by a limit; a figure that rounds to it is within.
 func (r *report) verdict(limit float64, unit string, figures ...float64) string {
 	for _, f := range figures {
@@ -172,11 +182,7 @@ func (v *results) perTurn(name string) (cells, toris []float64) {
 }
 
 func (r *report) perTurn(v *results, sync float64) {
-	var columns []string
-	for _, n := range v.turns {
-		columns = append(columns, fmt.Sprintf("floor %d", n), fmt.Sprintf("tori %d", n))
-	}
-	r.title("Per turn (turns of the run above)", columns...)
+	r.title("Per turn (turns of the run above)", columns(v.turns, "floor %d", "tori %d")...)
 	cells, toris := v.perTurn(syncs)
 	r.row("fdatasync", "%.2f", cells, r.syncVerdict(v, toris))
 	cells, toris = v.perTurn(rows)
@@ -260,11 +266,7 @@ func (r *report) flat(v *results) string {
 func (p pair) above(name string) float64 { return p.tori[name] - p.floor[name] }
 
 func (r *report) whole(v *results) {
-	var columns []string
-	for _, n := range v.turns {
-		columns = append(columns, fmt.Sprintf("floor %d", n), fmt.Sprintf("tori %d", n))
-	}
-	r.title("Whole run", columns...)
+	r.title("Whole run", columns(v.turns, "floor %d", "tori %d")...)
 	r.row("wall time, ms", "%.0f", v.both(of(wall)), "")
 	r.row("own CPU, ms", "%.0f", v.both(of(cpu)), "")
 	ratio := v.both(func(s sample, n int) float64 {
@@ -300,11 +302,7 @@ func (r *report) whole(v *results) {
 }
 
 func (r *report) window(v *results) {
-	var columns []string
-	for _, n := range smallTurns {
-		columns = append(columns, fmt.Sprintf("floor %d", n), fmt.Sprintf("tori %d", n))
-	}
-	r.title(fmt.Sprintf("Window full (context_length %d)", smallContext), columns...)
+	r.title(fmt.Sprintf("Window full (context_length %d)", smallContext), columns(smallTurns[:], "floor %d", "tori %d")...)
 	cells := func(name string) (all []float64) {
 		for _, p := range v.small {
 			all = append(all, of(name)(p.floor, 0), of(name)(p.tori, 0))

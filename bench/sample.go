@@ -70,7 +70,7 @@ type plan struct {
 // floor makes one run of the floor.
 func (b *bench) floor(ctx context.Context, p plan) (sample, error) {
 	return b.against(ctx, p, func(dir, base string) (sample, error) {
-		out, u, err := measure(ctx, b.self, dir, b.self, "floor", base, prompt)
+		out, u, err := b.measure(ctx, dir, b.self, "floor", base, prompt)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func (b *bench) agent(ctx context.Context, p plan) (sample, error) {
 		if !p.sandboxed {
 			args = append(args, "--allow-unsandboxed")
 		}
-		_, u, err := measure(ctx, b.self, dir, args...)
+		_, u, err := b.measure(ctx, dir, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -306,7 +306,7 @@ func (b *bench) version(ctx context.Context, n int) (all []sample, err error) {
 		return nil, err
 	}
 	for range n {
-		_, u, err := measure(ctx, b.self, dir, b.tori, "version")
+		_, u, err := b.measure(ctx, dir, b.tori, "version")
 		if err != nil {
 			return nil, err
 		}

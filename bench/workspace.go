@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -82,15 +83,12 @@ func (b *bench) workspaces(ctx context.Context, shapes []treeShape) ([]sample, e
 		}
 		s := sample{}
 		for _, part := range []string{mirrorPart, treePart} {
-			out, _, err := measure(ctx, b.self, dir, b.self, "workspace", shape.name+"/"+part, dir)
+			figures, _, err := b.part(ctx, dir, "workspace", shape.name+"/"+part, dir)
 			if err != nil {
 				return nil, fmt.Errorf("workspace, %s: %w", shape.name, err)
 			}
-			before := s[peak]
-			if err := json.Unmarshal(out, &s); err != nil {
-				return nil, fmt.Errorf("workspace, %s: its figures: %w", shape.name, err)
-			}
-			s[peak] = max(s[peak], before)
+			figures[peak] = max(figures[peak], s[peak])
+			maps.Copy(s, figures)
 		}
 		all = append(all, s)
 		if err := os.RemoveAll(dir); err != nil {

@@ -59,18 +59,17 @@ func (t *turn) material(ctx context.Context) {
 		}
 		return
 	}
-	questions := "-"
-	if len(t.items) > 0 {
-		questions = strings.Join(t.questions(), "\n")
-	}
 	t.frame("stop_"+string(t.stop), nil)
-	if questions != "-" && questions != "" {
+	if questions := strings.Join(t.questions(), "\n"); questions != "" {
 		t.frame("questions", map[string]string{"{questions}": questions})
 	}
 }
 
 // questions are those of the latest worker.
 func (t *turn) questions() []string {
+	if len(t.items) == 0 {
+		return nil
+	}
 	var last struct {
 		Questions []string `json:"questions_for_user"`
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"toritsugi/internal/channel"
@@ -56,9 +57,9 @@ type Slack struct {
 	log     *slog.Logger
 	started time.Time
 	lines   channel.Turns // by session: posts are shown in order
+	me      atomic.Pointer[identity]
 
 	mu      sync.Mutex
-	me      *identity
 	said    channel.Recent[string]    // part of a post → ts of its message
 	unsure  channel.Recent[string]    // parts of which it is not known whether they were taken
 	looked  channel.Recent[string]    // sessions whose thread was looked through
@@ -154,19 +155,14 @@ func (s *Slack) Close() {
 
 // who asks once who the bot is.
 func (s *Slack) who(ctx context.Context) (identity, error) {
-	s.mu.Lock()
-	me := s.me
-	s.mu.Unlock()
-	if me != nil {
+	if me := s.me.Load(); me != nil {
 		return *me, nil
 	}
-	me = &identity{}
+	me := &identity{}
 	if err := s.api.call(ctx, s.opt.BotToken, "auth.test", nil, me); err != nil {
 		return identity{}, err
 	}
-	s.mu.Lock()
-	s.me = me
-	s.mu.Unlock()
+	s.me.Store(me)
 	return *me, nil
 }
 

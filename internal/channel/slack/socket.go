@@ -13,6 +13,7 @@ import (
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm/wire"
 )
 
 const (
@@ -66,12 +67,8 @@ func (s *Slack) Run(ctx context.Context) error {
 		if err != nil {
 			s.log.Warn(s.opt.Mask("Socket Mode of Slack: "+err.Error()), "again_in", pause.Round(time.Millisecond))
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := wire.Sleep(ctx, pause); err != nil {
+			return err
 		}
 	}
 }

@@ -511,10 +511,10 @@ func (c *chat) retold(m historyMsg) {
 			continue
 		}
 		c.t.mu.Lock()
-		again := s.Post.Key != "" && c.t.shown[0][s.Post.Key]
-		c.t.see(s.Post.Key)
+		_, again := c.t.shown.Get(s.Post.Key)
+		c.t.shown.Put(s.Post.Key, true)
 		c.t.mu.Unlock()
-		if !again && s.Post.Kind != channel.Progress {
+		if (!again || s.Post.Key == "") && s.Post.Kind != channel.Progress {
 			c.post(*s.Post)
 		}
 	}

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -235,9 +236,7 @@ func (c *chat) stop() bool {
 	c.turn.stop(channel.ErrStopped)
 	for _, o := range c.queue {
 		c.ed.set(strings.TrimLeft(c.ed.text+"\n"+o.text, "\n"))
-		for mark, content := range o.pastes {
-			c.pastes[mark] = content
-		}
+		maps.Copy(c.pastes, o.pastes)
 	}
 	c.queue = nil
 	return true

@@ -24,7 +24,6 @@ const (
 	red    style = 1 << 8
 	green  style = 2 << 8
 	yellow style = 3 << 8
-	blue   style = 4 << 8
 	cyan   style = 6 << 8
 
 	colours style = 7 << 8

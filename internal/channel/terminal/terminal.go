@@ -45,10 +45,10 @@ type Terminal struct {
 	turns   sync.WaitGroup // calls of Handle under way
 
 	mu     sync.Mutex
-	face   face           // nil before it is open
-	closed bool           // nothing is shown any more
-	early  []channel.Post // that came before it was open
-	shown  [2]map[string]bool
+	face   face                 // nil before it is open
+	closed bool                 // nothing is shown any more
+	early  []channel.Post       // that came before it was open
+	shown  channel.Recent[bool] // keys of posts
 }
 
 // face is what shows posts; its methods are called in the order of what is said.
@@ -58,7 +58,9 @@ type face interface {
 }
 
 // New returns a Terminal that shows nothing yet: posts wait until it is open.
-func New(opt Options) *Terminal { return &Terminal{opt: opt} }
+func New(opt Options) *Terminal {
+	return &Terminal{opt: opt, shown: channel.Recent[bool]{Most: maxShown}}
+}
 
 // Kind implements channel.Channel.
 func (t *Terminal) Kind() channel.Kind { return channel.Terminal }
@@ -71,17 +73,18 @@ func (t *Terminal) Post(ctx context.Context, p channel.Post) error {
 	}
 	t.mu.Lock()
 	f := t.face
+	_, known := t.shown.Get(p.Key)
 	switch {
 	case t.closed:
 		t.mu.Unlock()
 		return i18n.E("terminal.closed")
-	case p.Key != "" && (t.shown[0][p.Key] || t.shown[1][p.Key]):
+	case p.Key != "" && known:
 		t.mu.Unlock()
 		return nil
 	case f == nil:
 		t.early = append(t.early, p)
 	}
-	t.see(p.Key)
+	t.shown.Put(p.Key, true)
 	t.mu.Unlock()
 	if f == nil {
 		return nil
@@ -89,8 +92,7 @@ func (t *Terminal) Post(ctx context.Context, p channel.Post) error {
 	err := f.post(ctx, p)
 	if err != nil {
 		t.mu.Lock()
-		delete(t.shown[0], p.Key)
-		delete(t.shown[1], p.Key)
+		t.shown.Drop(p.Key)
 		t.mu.Unlock()
 	}
 	return err
@@ -98,17 +100,6 @@ func (t *Terminal) Post(ctx context.Context, p channel.Post) error {
 
 // maxShown is how many keys are remembered at least.
 const maxShown = 4096
-
-// see remembers that a post was shown. The caller holds mu.
-func (t *Terminal) see(key string) {
-	if len(t.shown[0]) >= maxShown {
-		t.shown[1], t.shown[0] = t.shown[0], nil
-	}
-	if t.shown[0] == nil {
-		t.shown[0] = map[string]bool{}
-	}
-	t.shown[0][key] = true
-}
 
 // Stream implements channel.Streamer.
 func (t *Terminal) Stream(sessionID, replyTo, delta string) {

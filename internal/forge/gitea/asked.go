@@ -35,12 +35,8 @@ func (d *call) history(ctx context.Context, r forge.Repo, n int, since time.Time
 	var all []*event
 	empty := 0
 	for page := 1; empty < 2 && page <= rest.MostPages; page++ {
-		q := paged(nil, page)
-		if !since.IsZero() {
-			q.Set("since", stamp(since))
-		}
 		var some []*event
-		if _, err := d.Get(ctx, below(r, "issues", n, "timeline"), q, &some); err != nil {
+		if _, err := d.Get(ctx, below(r, "issues", n, "timeline"), paged(rest.From(since), page), &some); err != nil {
 			return nil, d.absent(ctx, r, n, err)
 		}
 		if empty++; len(some) > 0 {

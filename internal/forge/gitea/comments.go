@@ -126,10 +126,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, from time.Time)
 	if d.self, err = f.Self(ctx); err != nil {
 		return nil, err
 	}
-	q := query()
-	if !from.IsZero() {
-		q = query("since", stamp(from))
-	}
+	q := rest.From(from)
 	var all []forge.Comment
 	add := func(c forge.Comment) {
 		if !c.Edited.Before(from) {

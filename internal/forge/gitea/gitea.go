@@ -26,8 +26,7 @@ type Forge struct {
 	posts   *rest.Posts
 	self    rest.Self
 
-	mu    sync.Mutex
-	users map[string]bool // the owners that are no organizations, in lower case
+	users sync.Map // the owners that are no organizations, in lower case
 }
 
 var (
@@ -47,7 +46,7 @@ func New(o Options) (*Forge, error) {
 	if token == "" {
 		return nil, i18n.E("gitea.no_login")
 	}
-	f := &Forge{address: at, users: map[string]bool{}}
+	f := &Forge{address: at}
 	if f.token, err = rest.NewToken("gitea", token, o.Fresh); err != nil {
 		return nil, err
 	}

@@ -30,18 +30,13 @@ func (f *Forge) labels(ctx context.Context, d *call, r forge.Repo) ([]label, err
 		all = append(all, label{Label: l})
 	}
 	owner := strings.ToLower(r.Owner)
-	f.mu.Lock()
-	user := f.users[owner]
-	f.mu.Unlock()
-	if user {
+	if _, user := f.users.Load(owner); user {
 		return all, nil
 	}
 	shared, err := pages[sdk.Label](ctx, d, path("orgs", r.Owner, "labels"), nil)
 	if forge.Is(err, forge.NotFound) || forge.Is(err, forge.Forbidden) {
 		// A person's, or of an organization that the token does not reach (read:organization).
-		f.mu.Lock()
-		f.users[owner] = true
-		f.mu.Unlock()
+		f.users.Store(owner, true)
 		return all, nil
 	}
 	for _, l := range shared {

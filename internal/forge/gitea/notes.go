@@ -16,11 +16,7 @@ func (d *call) notes(r forge.Repo, n int) *rest.NotesOf[sdk.Comment] {
 	at := below(r, "issues", n, "comments")
 	return &rest.NotesOf[sdk.Comment]{On: d, List: at, Each: below(r, "issues", "comments"), Method: http.MethodPatch, Comment: d.note,
 		Read: func(ctx context.Context, since time.Time) (list []*sdk.Comment, err error) {
-			q := query()
-			if !since.IsZero() {
-				q = query("since", stamp(since))
-			}
-			if _, err := d.Get(ctx, at, q, &list); err != nil {
+			if _, err := d.Get(ctx, at, rest.From(since), &list); err != nil {
 				return nil, d.absent(ctx, r, n, err)
 			}
 			return rest.Present(list), nil

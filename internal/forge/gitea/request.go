@@ -54,11 +54,7 @@ func (f *Forge) talk(ctx context.Context, k task.Key, what string) (d *call, num
 }
 
 // What all members make requests of, by short names.
-var path, query, stamp = rest.Path, rest.Query, rest.Stamp
-
-func below(r forge.Repo, parts ...any) string {
-	return path(append([]any{"repos", r.Owner, r.Name}, parts...)...)
-}
+var path, below, query, stamp = rest.Path, rest.Below, rest.Query, rest.Stamp
 
 // Send sends what writes to a repository that has another name by now there: the server has
 // written nothing yet, and does not say that it is to be sent again as it was.

@@ -22,11 +22,7 @@ func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forg
 	at := below(r, "issues", n, "comments")
 	return f.posts.Post(ctx, &d.Call, k, &rest.NotesOf[github.IssueComment]{On: d, List: at, Each: below(r, "issues", "comments"), Method: http.MethodPatch, Comment: d.note,
 		Read: func(ctx context.Context, since time.Time) (all []*github.IssueComment, err error) {
-			q := query()
-			if !since.IsZero() {
-				q = query("since", stamp(since))
-			}
-			_, err = rest.Backward(ctx, d, at, q, func(page []*github.IssueComment) bool {
+			_, err = rest.Backward(ctx, d, at, rest.From(since), func(page []*github.IssueComment) bool {
 				all = append(all, page...)
 				return true
 			})

@@ -62,11 +62,7 @@ func (f *Forge) talk(ctx context.Context, k task.Key, what string) (d *call, num
 }
 
 // What all members make requests of, by short names.
-var path, query, stamp = rest.Path, rest.Query, rest.Stamp
-
-func below(r forge.Repo, parts ...any) string {
-	return path(append([]any{"repos", r.Owner, r.Name}, parts...)...)
-}
+var path, below, query, stamp = rest.Path, rest.Below, rest.Query, rest.Stamp
 
 // since reads a list as rest.Since does.
 func since[T any](ctx context.Context, d *call, path string, q url.Values, from time.Time, most int, id func(*T) int64, at func(*T) time.Time) ([]*T, error) {

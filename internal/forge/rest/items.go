@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"toritsugi/internal/forge"
@@ -111,25 +111,17 @@ func Meant(account, trigger forge.Person) bool {
 }
 
 // Self is our own account, which is asked for once: what was answered stays.
-type Self struct {
-	mu    sync.Mutex
-	known *forge.Person
-}
+type Self struct{ known atomic.Pointer[forge.Person] }
 
 // Is returns our account, as ask tells it.
 func (s *Self) Is(ctx context.Context, ask func(context.Context) (forge.Person, error)) (forge.Person, error) {
-	s.mu.Lock()
-	known := s.known
-	s.mu.Unlock()
-	if known != nil {
+	if known := s.known.Load(); known != nil {
 		return *known, nil
 	}
 	p, err := ask(ctx)
 	if err != nil {
 		return forge.Person{}, err
 	}
-	s.mu.Lock()
-	s.known = &p
-	s.mu.Unlock()
+	s.known.Store(&p)
 	return p, nil
 }

@@ -43,6 +43,11 @@ func Path(parts ...any) string {
 	return strings.Join(all, "/")
 }
 
+// Below is a path below a repository, where that is owner and name.
+func Below(r forge.Repo, parts ...any) string {
+	return Path(append([]any{"repos", r.Owner, r.Name}, parts...)...)
+}
+
 // Query makes a query of names and values.
 func Query(pairs ...string) url.Values {
 	q := url.Values{}
@@ -50,6 +55,14 @@ func Query(pairs ...string) url.Values {
 		q.Set(pairs[i], pairs[i+1])
 	}
 	return q
+}
+
+// From is a query for what was changed at or after a time, for all where that is zero.
+func From(since time.Time) url.Values {
+	if since.IsZero() {
+		return url.Values{}
+	}
+	return Query("since", Stamp(since))
 }
 
 // Stamp is a time as queries have it: in whole seconds.

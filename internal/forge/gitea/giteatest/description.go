@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -71,7 +72,7 @@ func (d *description) request(pattern string, r *http.Request, body []byte) stri
 			continue
 		}
 		for _, v := range query[p.Name] {
-			if len(p.Enum) > 0 && !contains(p.Enum, v) {
+			if len(p.Enum) > 0 && !slices.Contains(p.Enum, v) {
 				return p.Name + " may not be " + v
 			}
 			if p.Type == "integer" && strings.Trim(v, "0123456789") != "" || p.Type == "boolean" && v != "true" && v != "false" {
@@ -148,13 +149,4 @@ func (d *description) against(at string, body []byte) string {
 		return err.Error()
 	}
 	return ""
-}
-
-func contains(all []string, s string) bool {
-	for _, a := range all {
-		if a == s {
-			return true
-		}
-	}
-	return false
 }

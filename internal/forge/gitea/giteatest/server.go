@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -453,9 +454,7 @@ func (s *Server) git(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	for k, v := range rec.Header() {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), rec.Header())
 	w.WriteHeader(rec.Code)
 	_, _ = io.Copy(w, bytes.NewReader(rec.Body.Bytes())) // the client may be gone
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,10 +99,8 @@ func (w *World) send(login func(*http.Request), method, path string, body, v any
 	if err != nil {
 		w.T.Fatalf("%v", err)
 	}
-	for _, s := range taken {
-		if resp.StatusCode == s {
-			return s
-		}
+	if slices.Contains(taken, resp.StatusCode) {
+		return resp.StatusCode
 	}
 	if resp.StatusCode >= 300 {
 		w.T.Fatalf("%s %s: %d %s", method, path, resp.StatusCode, answer)
@@ -169,12 +168,12 @@ func (w *World) MakeLabel(name string) int64 {
 }
 
 func (w *World) Open(by forge.Person, title, body string, labels ...string) string {
-	o := sdk.CreateIssueOption{Title: title, Body: body}
+	var ids []int64
 	for _, l := range labels {
-		o.Labels = append(o.Labels, w.MakeLabel(l))
+		ids = append(ids, w.MakeLabel(l))
 	}
 	var i sdk.Issue
-	w.Do(by.Login, "POST", w.At("issues"), map[string]any{"title": o.Title, "body": o.Body, "labels": o.Labels}, &i)
+	w.Do(by.Login, "POST", w.At("issues"), map[string]any{"title": title, "body": body, "labels": ids}, &i)
 	return strconv.FormatInt(i.Index, 10)
 }
 

@@ -15,7 +15,7 @@ var commentRoutes = []route{
 	{"POST /repos/{owner}/{repo}/issues/{issue_number}/comments", "user", withIssue((*call).createComment)},
 	{"GET /repos/{owner}/{repo}/issues/comments", "anyone", (*call).listAllComments},
 	{"GET /repos/{owner}/{repo}/issues/comments/{comment_id}", "anyone", withComment(func(c *call, m *comment) *answer {
-		return ok(c.s.comment(m)).at(m.updated)
+		return ok(c.s.comment(m))
 	})},
 	{"PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}", "user", withComment((*call).editComment)},
 	{"DELETE /repos/{owner}/{repo}/issues/comments/{comment_id}", "user", withComment((*call).deleteComment)},
@@ -70,11 +70,7 @@ func (c *call) listAllComments() *answer {
 			}
 		}
 	}
-	c.byDate(len(all), func(less func(a, b dated) int) {
-		slices.SortStableFunc(all, func(x, y *comment) int {
-			return less(dated{x.id, x.created, x.updated}, dated{y.id, y.created, y.updated})
-		})
-	})
+	byDate(c, all, func(m *comment) dated { return dated{m.id, m.created, m.updated} })
 	return c.list(len(all), func(n int) object { return c.s.comment(all[n]) })
 }
 
@@ -86,14 +82,11 @@ type dated struct {
 
 // byDate sorts a list as the query says: by number where it says nothing, and
 // the direction counts only beside a sort.
-func (c *call) byDate(n int, sort func(less func(a, b dated) int)) {
-	if n < 2 {
-		return
-	}
+func byDate[T any](c *call, all []T, of func(T) dated) {
 	q := c.r.URL.Query()
 	by := q.Get("sort")
-	sort(func(a, b dated) int {
-		d := 0
+	slices.SortStableFunc(all, func(x, y T) int {
+		a, b, d := of(x), of(y), 0
 		switch by {
 		case "created":
 			d = a.created.Compare(b.created)

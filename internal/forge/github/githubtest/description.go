@@ -2,6 +2,7 @@ package githubtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,15 +163,6 @@ func amend(name string, schema object) {
 func amendAnswer(operation string, schema any) any {
 	if operation == "GET /app/installations" {
 		return object{"type": "array", "items": object{"$ref": "#/components/schemas/installation"}}
-	}
-	return schema
-}
-
-// amendBody does the same for the body of a request.
-func amendBody(operation string, schema any) any {
-	if operation == "POST /repos/{owner}/{repo}/issues/{issue_number}/labels" || operation == "PUT /repos/{owner}/{repo}/issues/{issue_number}/labels" {
-		// "You can also pass an array of labels directly."
-		return object{"anyOf": []any{schema, object{"type": "array", "items": object{"type": "string"}}}}
 	}
 	return schema
 }
@@ -339,7 +331,7 @@ func (d *description) readBody(op *operationDoc, pattern string, v any) error {
 	schema := jsonContent(o)
 	op.required = o["required"] == true
 	op.bodyNames = propertyNames(schema)
-	op.body, err = d.compile(pattern, amendBody(pattern, schema))
+	op.body, err = d.compile(pattern, schema)
 	return err
 }
 
@@ -366,35 +358,24 @@ func propertyNames(schema any) map[string]bool {
 }
 
 // Events are described as "any of" many; which of them is known by their names.
-var eventSchemas = map[string][2]string{ // in timelines, in lists of events
-	"labeled": {"labeled-issue-event", "labeled-issue-event"}, "unlabeled": {"unlabeled-issue-event", "unlabeled-issue-event"},
-	"assigned": {"timeline-assigned-issue-event", "assigned-issue-event"}, "unassigned": {"timeline-unassigned-issue-event", "unassigned-issue-event"},
-	"renamed": {"renamed-issue-event", "renamed-issue-event"}, "commented": {"timeline-comment-event"}, "reviewed": {"timeline-reviewed-event"},
-	"committed": {"timeline-committed-event"}, "cross-referenced": {"timeline-cross-referenced-event"}, "locked": {"locked-issue-event", "locked-issue-event"},
-	"review_requested": {"review-requested-issue-event", "review-requested-issue-event"},
+var eventSchemas = map[string]string{
+	"labeled": "labeled-issue-event", "unlabeled": "unlabeled-issue-event", "assigned": "assigned-issue-event", "unassigned": "unassigned-issue-event",
+	"renamed": "renamed-issue-event", "locked": "locked-issue-event", "review_requested": "review-requested-issue-event",
 }
 
 func isEvents(schema any) bool {
 	o, _ := schema.(object)
 	items, _ := o["items"].(object)
 	ref, _ := items["$ref"].(string)
-	return strings.HasSuffix(ref, "/timeline-issue-events") || strings.HasSuffix(ref, "/issue-event-for-issue")
+	return strings.HasSuffix(ref, "/issue-event-for-issue")
 }
 
 // event is the schema of one event; what the table does not have is described
 // as a change of state, which is all of an event but its own fields.
-func (d *description) event(name string, timeline bool) (*jsonschema.Schema, error) {
+func (d *description) event(name string) (*jsonschema.Schema, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	which := 1
-	if timeline {
-		which = 0
-	}
-	schema := eventSchemas[name][which]
-	if schema == "" {
-		schema = "state-change-issue-event"
-	}
-	return d.compiler.Compile(scheme + "components/schemas/" + schema)
+	return d.compiler.Compile(scheme + "components/schemas/" + cmp.Or(eventSchemas[name], "state-change-issue-event"))
 }
 
 // basicError is the schema of errors that an operation does not describe.

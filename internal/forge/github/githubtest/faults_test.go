@@ -87,7 +87,7 @@ func TestHooksSeeEveryRequest(t *testing.T) {
 		return &Fault{DropAfter: true, After: func() { w.repo.Label(1, "after", "alice") }}
 	})
 	w.do("GET", "user", nil).ok(200)
-	if _, err := w.try(w.bot, "POST", "repos/acme/app/issues/1/labels", []string{"x"}); err == nil {
+	if _, err := w.try(w.bot, "POST", "repos/acme/app/issues/1/labels", map[string]any{"labels": []string{"x"}}); err == nil {
 		t.Error("answered")
 	}
 	w.OnRequest(nil)
@@ -118,7 +118,7 @@ func TestHangs(t *testing.T) {
 			}
 			return &after
 		})
-		r, err := http.NewRequestWithContext(ctx, "POST", w.API()+"repos/acme/app/issues/1/labels", strings.NewReader(`["x"]`))
+		r, err := http.NewRequestWithContext(ctx, "POST", w.API()+"repos/acme/app/issues/1/labels", strings.NewReader(`{"labels":["x"]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestManyAtOnce(t *testing.T) {
 					t.Errorf("%v %s", err, g.body)
 				}
 				w.repo.Comment(1, "alice", "meanwhile")
-				if g, err := w.try(w.bot, "GET", "repos/acme/app/issues/1/timeline?per_page=5", nil); err != nil || g.StatusCode != 200 {
+				if g, err := w.try(w.bot, "GET", "repos/acme/app/issues/1/events?per_page=5", nil); err != nil || g.StatusCode != 200 {
 					t.Errorf("%v %s", err, g.body)
 				}
 			}

@@ -5,9 +5,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"time"
 
 	"toritsugi/internal/forge/gittest"
 )
@@ -15,12 +13,6 @@ import (
 var gitPaths = regexp.MustCompile(`^/([^/]+)/([^/]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)$`)
 
 func gitPath(path string) bool { return gitPaths.MatchString(path) }
-
-// commit is what is told of one.
-type commit struct {
-	sha, tree, name, email, message string
-	at                              time.Time
-}
 
 // initialise makes the bare repository.
 func (r *repo) initialise() {
@@ -47,22 +39,14 @@ func (r *repo) gitMust(args ...string) string {
 	return out
 }
 
-// commits lists what head has beyond base, oldest first, at most 250 as the real server.
-func (r *repo) commits(base, head string) []commit {
+// commits are the messages of what head has beyond base, oldest first, at most 250 as the real server.
+func (r *repo) commits(base, head string) []string {
 	at := base + " " + head
 	if all, known := r.log[at]; known || base == "" || head == "" {
 		return all
 	}
-	out := r.gitMust("log", "--reverse", "-n", "250", "--format=%H%x00%T%x00%an%x00%ae%x00%ct%x00%B%x1e", base+".."+head)
-	var all []commit
-	for one := range strings.SplitSeq(out, "\x1e") {
-		f := strings.SplitN(strings.TrimLeft(one, "\n"), "\x00", 6)
-		if len(f) < 6 {
-			continue
-		}
-		sec, _ := strconv.ParseInt(f[4], 10, 64)
-		all = append(all, commit{sha: f[0], tree: f[1], name: f[2], email: f[3], message: strings.TrimSpace(f[5]), at: time.Unix(sec, 0)})
-	}
+	all := strings.Split(r.gitMust("log", "--reverse", "-n", "250", "--format=%B%x1e", base+".."+head), "\x1e")
+	all = all[:len(all)-1] // what follows the last one
 	r.log[at] = all
 	return all
 }

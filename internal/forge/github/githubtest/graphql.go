@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"strings"
 )
 
@@ -12,10 +11,7 @@ const graphqlPattern = "POST /graphql"
 
 var graphqlRoutes = []route{{graphqlPattern, "user", (*call).graphql}}
 
-// The mutations that the server knows, and whether they make a draft.
-var mutations = map[string]bool{"markPullRequestReadyForReview": false, "convertPullRequestToDraft": true}
-
-// graphql does one mutation, or answers one query about an item.
+// graphql does the one mutation that it knows, or answers one query about an item.
 func (c *call) graphql() *answer {
 	var in struct {
 		Query     string
@@ -38,14 +34,13 @@ func (c *call) graphql() *answer {
 	if op.kind == "query" && op.field.name == "repository" {
 		return c.query(op.field, in.Variables)
 	}
-	draft, known := mutations[op.field.name]
-	if op.kind != "mutation" || !known {
+	if op.kind != "mutation" || op.field.name != "markPullRequestReadyForReview" {
 		if !c.s.o.Loose {
 			c.s.t.Errorf("githubtest: GraphQL knows no %s %s", op.kind, op.field.name)
 		}
 		return graphqlError("undefinedField", "", fmt.Sprintf("Field '%s' doesn't exist on type 'Mutation'", op.field.name), nil)
 	}
-	id := c.pullRequestID(op.field.args, in.Variables)
+	id := argument(op.field.args, "pullRequestId", in.Variables)
 	i := c.s.node(id)
 	if i == nil || c.who.role(i.repo) < roleRead {
 		return graphqlError("NOT_FOUND", op.field.name, fmt.Sprintf("Could not resolve to a node with the global id of '%s'", id), object{op.field.name: nil})
@@ -53,12 +48,12 @@ func (c *call) graphql() *answer {
 	if c.who.role(i.repo) < roleWrite && i.author != c.me() {
 		return graphqlError("FORBIDDEN", op.field.name, fmt.Sprintf("%s does not have the correct permissions to execute `%s`", c.login(), op.field.name), object{op.field.name: nil})
 	}
-	payload := strings.ToUpper(op.field.name[:1]) + op.field.name[1:] + "Payload"
+	const payload = "MarkPullRequestReadyForReviewPayload"
 	// What is asked for is looked at before anything is done.
 	if _, bad := op.field.render(payload, object{"clientMutationId": nil, "pullRequest": pullNode{i}}); bad != "" {
 		return graphqlError("undefinedField", "", bad, nil)
 	}
-	i.setDraft(draft, c.me())
+	i.setDraft(false, c.me())
 	out, _ := op.field.render(payload, object{"clientMutationId": nil, "pullRequest": pullNode{i}})
 	return ok(object{"data": object{op.field.key(): out}})
 }
@@ -103,27 +98,6 @@ func (s *Server) node(id string) *issue {
 		}
 	}
 	return nil
-}
-
-var idArgument = regexp.MustCompile(`pullRequestId\s*:\s*(?:"([^"]*)"|\$\s*(\w+))`)
-
-// pullRequestID takes the id out of the arguments: written there, or in a
-// variable for it or for the whole input.
-func (c *call) pullRequestID(args string, variables map[string]any) string {
-	if m := idArgument.FindStringSubmatch(args); m != nil {
-		if m[2] == "" {
-			return m[1]
-		}
-		id, _ := variables[m[2]].(string)
-		return id
-	}
-	if _, name, found := strings.Cut(args, "$"); found {
-		if in, is := variables[strings.Trim(name, " )\n\t")].(map[string]any); is {
-			id, _ := in["pullRequestId"].(string)
-			return id
-		}
-	}
-	return ""
 }
 
 // pullNode answers the fields of a pull request that were selected.

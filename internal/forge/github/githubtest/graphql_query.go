@@ -2,6 +2,7 @@ package githubtest
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -75,10 +76,8 @@ func (i *issue) node() node {
 		return pullNode{i}
 	}
 	have := i.history()
-	for k, v := range (object{"__typename": "Issue", "id": nodeID("Issue", i.id), "databaseId": i.id, "number": i.number, "title": i.title,
-		"state": strings.ToUpper(i.state()), "url": i.page(), "updatedAt": stamp(i.updated)}) {
-		have[k] = v
-	}
+	maps.Copy(have, object{"__typename": "Issue", "id": nodeID("Issue", i.id), "databaseId": i.id, "number": i.number, "title": i.title,
+		"state": strings.ToUpper(i.state()), "url": i.page(), "updatedAt": stamp(i.updated)})
 	return thing{"Issue", have}
 }
 

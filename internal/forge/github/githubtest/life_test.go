@@ -19,9 +19,9 @@ func TestLife(t *testing.T) {
 	if len(list) != 1 || list[0]["title"] != "It is broken" || list[0]["updated_at"] != "2026-03-01T12:01:00Z" {
 		t.Fatalf("issues: %v", list)
 	}
-	events := w.do("GET", "repos/acme/app/issues/1/timeline", nil).list(200)
+	events := w.do("GET", "repos/acme/app/issues/1/events", nil).list(200)
 	if len(events) != 1 || events[0]["event"] != "labeled" || events[0]["actor"].(map[string]any)["login"] != "alice" {
-		t.Fatalf("timeline: %v", events)
+		t.Fatalf("events: %v", events)
 	}
 	w.do("DELETE", "repos/acme/app/issues/1/labels/agent", nil).list(200)
 	w.do("POST", "repos/acme/app/issues/1/labels", map[string]any{"labels": []string{"agent processing"}}).list(200)

@@ -40,16 +40,13 @@ type Event struct {
 	Actor string
 	At    time.Time
 	Label string // of labeled and unlabeled
-	Whom  string // of assigned, unassigned and review_requested
 }
 
 // Pull is what a pull request has beyond an issue.
 type Pull struct {
 	Draft, Merged      bool
 	Head, Base         string // branches
-	HeadRepo           string // "owner/name", "" where it is gone
-	HeadSHA, BaseSHA   string
-	MergeSHA           string
+	HeadSHA            string
 	Reviewers          []string // asked and not answered
 	Reviews            []Review
 	Lines              []LineComment
@@ -135,9 +132,6 @@ func (i *issue) look() Issue {
 		if e.label != nil {
 			v.Label = e.label.name
 		}
-		if e.assignee != nil {
-			v.Whom = e.assignee.login
-		}
 		o.Events = append(o.Events, v)
 	}
 	if i.pull != nil {
@@ -148,12 +142,9 @@ func (i *issue) look() Issue {
 
 func (i *issue) lookPull() *Pull {
 	p := i.pull
-	o := &Pull{Draft: p.draft, Merged: !p.merged.IsZero(), Head: p.head, Base: p.base, HeadSHA: p.headSHA, BaseSHA: p.baseSHA, MergeSHA: p.mergeSHA,
+	o := &Pull{Draft: p.draft, Merged: !p.merged.IsZero(), Head: p.head, Base: p.base, HeadSHA: p.headSHA,
 		Reviewers: logins(p.reviewers)}
 	o.Mergeable, o.Outcome = i.mergeable(false)
-	if p.headRepo != nil {
-		o.HeadRepo = p.headRepo.full()
-	}
 	for _, v := range p.reviews {
 		o.Reviews = append(o.Reviews, Review{v.id, v.author.login, v.state, v.body, v.commit, v.at})
 	}

@@ -39,7 +39,7 @@ func (i *issue) merged(by *account, commit string) {
 	p, r := i.pull, i.repo
 	said := i.title + "\n" + i.body
 	for _, c := range r.commits(p.baseSHA, p.headSHA) {
-		said += "\n" + c.message
+		said += "\n" + c
 	}
 	p.merged, p.mergedBy, p.mergeSHA = r.s.now(), by, commit
 	i.happened("merged", by).commit = commit

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 )
 
 // routes are all operations, in the words of the vendor's description.
@@ -32,7 +31,6 @@ var peopleRoutes = []route{
 		}
 		return ok(c.s.profile(a, false))
 	}},
-	{"GET /rate_limit", "anyone", (*call).rateLimit},
 	{"GET /app", "app", func(c *call) *answer { return ok(c.s.integration(c.who.app)) }},
 	{"GET /app/installations", "app", (*call).installations},
 	{"GET /repos/{owner}/{repo}/installation", "app", (*call).installation},
@@ -42,19 +40,9 @@ var peopleRoutes = []route{
 	{"GET /orgs/{org}/repos", "anyone", func(c *call) *answer { return c.reposOf(c.r.PathValue("org"), true) }},
 	{"GET /users/{username}/repos", "anyone", func(c *call) *answer { return c.reposOf(c.r.PathValue("username"), false) }},
 	{"GET /repos/{owner}/{repo}", "anyone", func(c *call) *answer {
-		return ok(c.s.repository(c.repo, c.role, true)).at(c.repo.pushed)
+		return ok(c.s.repository(c.repo, c.role, true))
 	}},
 	{"GET /repos/{owner}/{repo}/collaborators/{username}/permission", "user", (*call).permission},
-}
-
-func (c *call) rateLimit() *answer {
-	used, reset := 0, c.s.now().Add(time.Hour)
-	if c.who != nil {
-		c.s.window(c.who)
-		used, reset = c.who.used, c.who.reset
-	}
-	rate := object{"limit": c.s.o.Rate, "remaining": c.s.o.Rate - used, "used": used, "reset": reset.Unix()}
-	return ok(object{"resources": object{"core": rate, "search": rate, "graphql": rate}, "rate": rate})
 }
 
 // reposBy lists the repositories that pass, as the query sorts them.

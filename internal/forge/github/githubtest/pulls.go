@@ -13,14 +13,10 @@ var pullRoutes = []route{
 	{"GET /repos/{owner}/{repo}/pulls", "anyone", (*call).listPulls},
 	{"POST /repos/{owner}/{repo}/pulls", "user", (*call).createPull},
 	{"GET /repos/{owner}/{repo}/pulls/{pull_number}", "anyone", withPull(func(c *call, i *issue) *answer {
-		return ok(c.s.pullAlone(i, true)).at(i.updated)
+		return ok(c.s.pullAlone(i, true))
 	})},
 	{"PATCH /repos/{owner}/{repo}/pulls/{pull_number}", "user", withPull((*call).editPull)},
 	{"POST /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers", "user", withPull((*call).requestReviewers)},
-	{"DELETE /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers", "user", withPull((*call).dismissReviewers)},
-	{"GET /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers", "anyone", withPull(func(c *call, i *issue) *answer {
-		return ok(object{"users": c.s.users(i.pull.reviewers), "teams": []any{}})
-	})},
 }
 
 func withPull(do func(*call, *issue) *answer) func(*call) *answer {
@@ -162,17 +158,24 @@ func (c *call) editPull(i *issue) *answer {
 	if in.Editable != nil && p.headRepo != c.repo {
 		p.editable = *in.Editable
 	}
-	c.retitle(i, in.Title, in.Body, in.State, nil)
+	if in.Title != nil {
+		i.setTitle(*in.Title, c.me())
+	}
+	if in.Body != nil {
+		i.setBody(*in.Body, c.me())
+	}
+	switch {
+	case in.State == nil:
+	case *in.State == "closed":
+		i.close(c.me(), "", "")
+	case *in.State == "open":
+		i.reopen(c.me())
+	}
 	return ok(c.s.pullAlone(i, false))
 }
 
-type reviewersInput struct {
-	Reviewers []string
-	Teams     []string `json:"team_reviewers"`
-}
-
 func (c *call) requestReviewers(i *issue) *answer {
-	var in reviewersInput
+	var in struct{ Reviewers []string }
 	if a := c.read(&in); a != nil {
 		return a
 	}
@@ -199,18 +202,4 @@ func (c *call) requestReviewers(i *issue) *answer {
 		}
 	}
 	return created(c.s.pull(i))
-}
-
-func (c *call) dismissReviewers(i *issue) *answer {
-	var in reviewersInput
-	if a := c.read(&in); a != nil {
-		return a
-	}
-	if c.role < roleTriage && i.author != c.me() {
-		return forbidden()
-	}
-	i.pull.reviewers = slices.DeleteFunc(slices.Clone(i.pull.reviewers), func(a *account) bool {
-		return slices.ContainsFunc(in.Reviewers, func(l string) bool { return strings.EqualFold(l, a.login) })
-	})
-	return ok(c.s.pull(i))
 }

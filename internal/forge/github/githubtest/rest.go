@@ -34,7 +34,6 @@ type call struct {
 type answer struct {
 	status   int
 	body     any // nil for none
-	modified time.Time
 	link     string
 	location string // of a redirect
 }
@@ -48,11 +47,6 @@ type route struct {
 
 func ok(body any) *answer      { return &answer{status: http.StatusOK, body: body} }
 func created(body any) *answer { return &answer{status: http.StatusCreated, body: body} }
-
-func (a *answer) at(t time.Time) *answer {
-	a.modified = t
-	return a
-}
 
 const docs = "https://docs.github.com/rest"
 
@@ -182,14 +176,7 @@ func (s *Server) conditional(c *call, o *reply) {
 	sum := sha256.Sum256(append([]byte(o.link), o.data...))
 	tag := fmt.Sprintf(`W/"%x"`, sum)
 	h.Set("Etag", tag)
-	if !o.modified.IsZero() {
-		h.Set("Last-Modified", o.modified.UTC().Format(http.TimeFormat))
-	}
-	same := matches(c.r.Header.Get("If-None-Match"), tag)
-	if since, err := http.ParseTime(c.r.Header.Get("If-Modified-Since")); err == nil && c.r.Header.Get("If-None-Match") == "" {
-		same = !o.modified.IsZero() && !o.modified.After(since)
-	}
-	if same {
+	if matches(c.r.Header.Get("If-None-Match"), tag) {
 		o.status, o.data, o.body = http.StatusNotModified, nil, nil
 	}
 }
@@ -213,7 +200,7 @@ func (s *Server) window(t *token) {
 
 // limited refuses who used up the hour.
 func (s *Server) limited(c *call) *answer {
-	if c.who == nil || free(c) {
+	if c.who == nil {
 		return nil
 	}
 	s.window(c.who)
@@ -228,16 +215,13 @@ func (s *Server) limited(c *call) *answer {
 	return a
 }
 
-// free reports whether a call does not count.
-func free(c *call) bool { return c.r.URL.Path == "/rate_limit" }
-
 // spend counts the call, unless nothing had changed, and tells what is left.
 func (s *Server) spend(c *call, o *reply) {
 	if c.who == nil {
 		return
 	}
 	s.window(c.who)
-	if o.status != http.StatusNotModified && !free(c) && c.who.used < s.o.Rate {
+	if o.status != http.StatusNotModified && c.who.used < s.o.Rate {
 		c.who.used++
 	}
 	resource := "core"

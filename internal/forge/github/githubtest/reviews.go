@@ -34,11 +34,7 @@ func (c *call) listLines(of []*lineComment) *answer {
 		return a
 	}
 	all := slices.DeleteFunc(slices.Clone(of), func(l *lineComment) bool { return l.updated.Before(since) })
-	c.byDate(len(all), func(less func(a, b dated) int) {
-		slices.SortStableFunc(all, func(x, y *lineComment) int {
-			return less(dated{x.id, x.created, x.updated}, dated{y.id, y.created, y.updated})
-		})
-	})
+	byDate(c, all, func(l *lineComment) dated { return dated{l.id, l.created, l.updated} })
 	return c.list(len(all), func(n int) object { return c.s.line(all[n]) })
 }
 

@@ -47,7 +47,7 @@ type Options struct {
 // Server is a GitHub. Its methods are safe for concurrent use; those that are
 // given a name or number that does not exist fail the test.
 //
-// It leaves out what no client of ours asks for: milestones, teams, projects,
+// It leaves out what no client of ours asks for: milestones, teams, projects, timelines,
 // reviews that are pending, search, webhooks of organizations and apps, and content by the API. Edits of comments do not date their issue, diffs of
 // remarks are not told, and tokens have no scopes beyond their owner's roles.
 type Server struct {

@@ -64,7 +64,7 @@ type repo struct {
 	pushed  time.Time
 	refs    map[string]string // refs/heads/* to commits, as of the last look
 	merges  map[string]bool   // "base head" to whether it merges
-	log     map[string][]commit
+	log     map[string][]string
 }
 
 func (r *repo) full() string { return r.owner.login + "/" + r.name }
@@ -90,6 +90,7 @@ type issue struct {
 	comments  []*comment
 	events    []*event
 	edits     []edit // of the body; with the first that it was written
+	namedBy   []*issue
 	pull      *pull
 }
 
@@ -118,7 +119,6 @@ type event struct {
 	assignee *account // of assigned, and the reviewer of review_requested
 	from, to string   // of renamed
 	commit   string
-	source   *issue // of cross-referenced
 }
 
 type pull struct {
@@ -291,17 +291,6 @@ func (i *issue) takeLabel(name string, by *account) bool {
 	return true
 }
 
-func (i *issue) setLabels(names []string, by *account) {
-	for _, l := range slices.Clone(i.labels) {
-		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, l.name) }) {
-			i.takeLabel(l.name, by)
-		}
-	}
-	for _, n := range names {
-		i.putLabel(n, by)
-	}
-}
-
 // assign passes over whom the repository does not know, as the real one does.
 func (i *issue) assign(who, by *account) {
 	if slices.Contains(i.assignees, who) || !i.repo.collaborator(who) || len(i.assignees) == 10 {
@@ -373,7 +362,7 @@ func (r *repo) open(by *account, title, body string) *issue {
 	now := r.s.now()
 	i := &issue{id: r.s.id(), repo: r, number: len(r.issues) + 1, title: title, body: body, author: by, created: now, updated: now}
 	r.issues = append(r.issues, i)
-	i.crossReference(body, by)
+	i.crossReference(body)
 	return i
 }
 
@@ -382,13 +371,13 @@ func (i *issue) comment(by *account, body string) *comment {
 	c := &comment{id: i.repo.s.id(), issue: i, author: by, body: body, created: now, updated: now}
 	i.comments = append(i.comments, c)
 	i.touch()
-	i.crossReference(body, by)
+	i.crossReference(body)
 	c.told("created", by, nil)
 	return c
 }
 
-// crossReference tells the issues that a text names.
-func (i *issue) crossReference(text string, by *account) {
+// crossReference dates the issues that a text names.
+func (i *issue) crossReference(text string) {
 	for _, m := range mentioned.FindAllStringSubmatch(text, 50) {
 		var n int
 		if _, err := fmt.Sscan(m[1], &n); err != nil {
@@ -398,9 +387,8 @@ func (i *issue) crossReference(text string, by *account) {
 		if other == nil || other == i || other.deleted {
 			continue
 		}
-		known := slices.ContainsFunc(other.events, func(e *event) bool { return e.kind == "cross-referenced" && e.source == i })
-		if !known {
-			other.happened("cross-referenced", by).source = i
+		if !slices.Contains(other.namedBy, i) {
+			other.namedBy = append(other.namedBy, i)
 			other.touch()
 		}
 	}

@@ -172,7 +172,7 @@ func (s *Server) addRepo(owner, name string, o RepoOptions) *repo {
 	}
 	o.Branch = cmp.Or(o.Branch, "main")
 	r := &repo{s: s, id: s.id(), owner: a, name: name, o: o, roles: map[int64]int{}, created: s.now(), pushed: s.now(),
-		refs: map[string]string{}, merges: map[string]bool{}, log: map[string][]commit{}}
+		refs: map[string]string{}, merges: map[string]bool{}, log: map[string][]string{}}
 	if !o.Created.IsZero() {
 		r.created = o.Created
 	}
@@ -478,14 +478,6 @@ func (r *Repo) SetEditable(n int, editable bool) {
 	r.s.t.Helper()
 	defer r.lock()()
 	r.mustPull(n).pull.editable = editable
-}
-
-// AddLabel adds a label to the repository.
-func (r *Repo) AddLabel(name, color, description string) {
-	defer r.lock()()
-	if r.r.label(name) == nil {
-		r.r.addLabel(name, color, description)
-	}
 }
 
 // AddCheckRun reports about a commit; a later report of the same name counts instead.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 )
@@ -249,9 +248,6 @@ func (s *Server) event(i *issue, e *event) object {
 		o["lock_reason"] = nil
 	case "closed", "reopened":
 		o["state_reason"] = nil
-	case "cross-referenced": // has neither id nor address
-		return object{"event": e.kind, "actor": s.user(e.actor), "created_at": stamp(e.at), "updated_at": stamp(e.at),
-			"source": object{"type": "issue", "issue": s.issue(e.source)}}
 	}
 	return o
 }
@@ -348,53 +344,4 @@ func (s *Server) line(c *lineComment) object {
 	}
 	o["_links"] = object{"self": object{"href": u}, "html": object{"href": o["html_url"]}, "pull_request": object{"href": o["pull_request_url"]}}
 	return o
-}
-
-// timeline is all that happened to an issue, oldest first.
-func (s *Server) timeline(i *issue) []object {
-	type entry struct {
-		at time.Time
-		id int64
-		o  object
-	}
-	var all []entry
-	add := func(at time.Time, id int64, o object) { all = append(all, entry{at, id, o}) }
-	for _, e := range i.events {
-		add(e.at, e.id, s.event(i, e))
-	}
-	for _, c := range i.comments {
-		o := s.comment(c)
-		o["event"], o["actor"] = "commented", o["user"]
-		add(c.created, c.id, o)
-	}
-	if p := i.pull; p != nil {
-		for _, v := range p.reviews {
-			o := s.review(i, v)
-			o["event"] = "reviewed"
-			add(v.at, v.id, o)
-		}
-		for n, c := range i.repo.commits(p.baseSHA, p.headSHA) {
-			add(c.at, -int64(n), s.committed(i, c))
-		}
-	}
-	slices.SortStableFunc(all, func(a, b entry) int {
-		if c := a.at.Compare(b.at); c != 0 {
-			return c
-		}
-		return int(a.id - b.id)
-	})
-	out := make([]object, 0, len(all))
-	for _, e := range all {
-		out = append(out, e.o)
-	}
-	return out
-}
-
-// committed is a commit in a timeline, which has neither id nor actor.
-func (s *Server) committed(i *issue, c commit) object {
-	who := object{"date": stamp(c.at), "email": c.email, "name": c.name}
-	return object{"event": "committed", "sha": c.sha, "node_id": nodeID("Commit", i.id), "url": s.api("/repos/%s/git/commits/%s", i.repo.full(), c.sha),
-		"html_url": s.URL + "/" + i.repo.full() + "/commit/" + c.sha, "author": who, "committer": who, "message": c.message,
-		"tree": object{"sha": c.tree, "url": s.api("/repos/%s/git/trees/%s", i.repo.full(), c.tree)}, "parents": []any{},
-		"verification": object{"verified": false, "reason": "unsigned", "signature": nil, "payload": nil, "verified_at": nil}}
 }

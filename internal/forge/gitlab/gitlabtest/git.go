@@ -1,6 +1,7 @@
 package gitlabtest
 
 import (
+	"maps"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -126,19 +127,7 @@ func (s *Server) git(w http.ResponseWriter, r *http.Request) {
 	if push {
 		p.sync()
 	}
-	for k, v := range rec.Header() {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), rec.Header())
 	w.WriteHeader(rec.Code)
 	_, _ = w.Write(rec.Body.Bytes())
-}
-
-func itoa(n int) string { return strconv.Itoa(n) }
-
-func atoi(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -210,9 +211,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, pattern string, 
 		case a != nil && a.Lost:
 			lost = true
 		case a != nil:
-			for k, v := range a.Header {
-				c.header[k] = v
-			}
+			maps.Copy(c.header, a.Header)
 			w.WriteHeader(a.Status)
 			_, _ = io.WriteString(w, a.Body)
 			s.log = append(s.log, pattern)
@@ -324,21 +323,14 @@ func paged[E any](c *call, all []E) (int, any) {
 		q.Set("page", strconv.Itoa(n))
 		return (&url.URL{Scheme: "http", Host: c.r.Host, Path: c.r.URL.Path, RawPath: c.r.URL.RawPath, RawQuery: q.Encode()}).String()
 	}
-	h := c.header
-	h.Set("X-Page", strconv.Itoa(n))
-	h.Set("X-Per-Page", strconv.Itoa(per))
-	h.Set("X-Next-Page", "")
 	links := []string{"<" + at(1) + `>; rel="first"`}
 	if n < last {
-		h.Set("X-Next-Page", strconv.Itoa(n+1))
 		links = append(links, "<"+at(n+1)+`>; rel="next"`)
 	}
 	if len(all) <= c.s.o.Counted {
-		h.Set("X-Total", strconv.Itoa(len(all)))
-		h.Set("X-Total-Pages", strconv.Itoa(last))
 		links = append(links, "<"+at(last)+`>; rel="last"`)
 	}
-	h.Set("Link", strings.Join(links, ", "))
+	c.header.Set("Link", strings.Join(links, ", "))
 	from := min((n-1)*per, len(all))
 	return http.StatusOK, slices.Clone(all[from:min(from+per, len(all))])
 }

@@ -2,6 +2,7 @@ package gitlabtest
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -78,8 +79,9 @@ func (p *Project) on(number string, f func(*item)) {
 		if rest, is := strings.CutPrefix(number, "!"); is {
 			kind, iid = merges, rest
 		}
-		i := p.p.item(kind, atoi(iid))
-		if i == nil {
+		n, err := strconv.Atoi(iid)
+		i := p.p.item(kind, n)
+		if err != nil || i == nil {
 			p.s.t.Fatalf("gitlabtest: no item %s", number)
 		}
 		f(i)
@@ -114,14 +116,14 @@ func (p *Project) Open(by, title, body string, labels ...string) (iid int) {
 // OpenFor opens an issue that is given to somebody at once: there is no note of that.
 func (p *Project) OpenFor(by, title, to string) (iid int) {
 	iid = p.Open(by, title, "")
-	p.on(itoa(iid), func(i *item) { i.assignees = []*user{p.s.must(to)} })
+	p.on(strconv.Itoa(iid), func(i *item) { i.assignees = []*user{p.s.must(to)} })
 	return iid
 }
 
 // Imported opens an issue whose labels have no history.
 func (p *Project) Imported(by, title string, labels ...string) (iid int) {
 	iid = p.Open(by, title, "", labels...)
-	p.on(itoa(iid), func(i *item) { i.events = nil })
+	p.on(strconv.Itoa(iid), func(i *item) { i.events = nil })
 	return iid
 }
 
@@ -254,7 +256,7 @@ func (p *Project) Remarks(n string) (all []string) {
 	p.on(n, func(i *item) {
 		for _, t := range i.notes {
 			if t.kind == "DiffNote" {
-				all = append(all, t.path+":"+itoa(t.line)+" "+t.body)
+				all = append(all, t.path+":"+strconv.Itoa(t.line)+" "+t.body)
 			}
 		}
 	})
