@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // Provider is the name of this provider.
@@ -204,14 +205,8 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 			Message: err.Error(), Attempts: 1, Err: err}
 	}
 	s := c.steps[v.next]
-	if s.delay > 0 {
-		timer := time.NewTimer(s.delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if err := wire.Sleep(ctx, s.delay); err != nil {
+		return nil, err
 	}
 	for rest := s.say; rest != "" && onText != nil; {
 		n := pieceLen(rest)
