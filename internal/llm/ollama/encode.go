@@ -4,8 +4,8 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
@@ -95,18 +95,10 @@ func appendMessage(b []byte, m *llm.Message, toolName string) []byte {
 		b = append(b, `,"function":{"index":`...)
 		b = strconv.AppendInt(b, int64(i), 10)
 		b = wire.AppendString(append(b, `,"name":`...), call.Name)
-		b = append(append(b, `,"arguments":`...), validText(wire.Arguments(call.Arguments))...)
+		b = append(append(b, `,"arguments":`...), jsonl.Valid(wire.Arguments(call.Arguments))...)
 		b = append(b, `}}`...)
 	}
 	return append(b, `]}`...)
-}
-
-// validText replaces every byte that is not UTF-8 by U+FFFD, as JSON encoders do.
-func validText(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return string([]rune(s))
 }
 
 // maxImage is the longest image sent, in bytes.

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/document"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -273,13 +274,8 @@ func appendJSON(b []byte, v any, most int) ([]byte, error) {
 			return nil, fmt.Errorf("%v is no JSON number", v)
 		}
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return append(b, bytes.TrimSpace(buf.Bytes())...), nil
+	text, err := jsonl.Marshal(v)
+	return append(b, text...), err
 }
 
 // yamlError names the file and the line.

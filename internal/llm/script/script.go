@@ -4,15 +4,14 @@
 package script
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -178,16 +177,11 @@ func (v *conversation) encode(m *llm.Message) {
 	for _, c := range m.ToolCalls {
 		l.ToolCalls = append(l.ToolCalls, call(c))
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(l) != nil {
-		return // cannot be: l is texts only
-	}
 	if len(v.wire) > 0 {
 		v.wire = append(v.wire, ',')
 	}
-	v.wire = append(v.wire, bytes.TrimSpace(b.Bytes())...)
+	text, _ := jsonl.Marshal(l) // texts cannot fail
+	v.wire = append(v.wire, text...)
 }
 
 func (v *conversation) Reset() { *v = conversation{client: v.client} }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
@@ -204,11 +205,9 @@ func resultHead(id, name string) string {
 // give the same bytes, also after a resume.
 func writeCalls(calls []llm.ToolCall) string {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
 	put := func(s string) {
-		_ = enc.Encode(s)       // a string always can be
-		b.Truncate(b.Len() - 1) // its line end
+		text, _ := jsonl.Marshal(s) // a string cannot fail
+		b.Write(text)
 	}
 	b.WriteString("```json\n{\"call_tool\": [")
 	for i, c := range calls {
