@@ -6,6 +6,7 @@ package anthropic
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,12 +159,7 @@ func ModelID(name string) string {
 // Source: "Models overview" of Anthropic's documentation (max output).
 func defaultMaxTokens(model string) int {
 	older := func(prefixes ...string) bool {
-		for _, p := range prefixes {
-			if strings.HasPrefix(model, p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(model, p) })
 	}
 	switch {
 	case !strings.Contains(model, "claude"):

@@ -149,7 +149,7 @@ func (t *Table) Write(w io.Writer) error {
 		for _, line := range e.comments {
 			fmt.Fprintln(b, "  "+line)
 		}
-		fmt.Fprintf(b, "  %s: {%s}\n", quoted(e.name), e.price)
+		fmt.Fprintf(b, "  %q: {%s}\n", e.name, e.price) // names hold only what is shown as it is
 	}
 	if len(t.footer) > 0 {
 		fmt.Fprintln(b)
@@ -159,11 +159,6 @@ func (t *Table) Write(w io.Writer) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
-}
-
-// quoted is a name in double quotes. Names hold only what is shown as it is.
-func quoted(name string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
 }
 
 // String is the price as the fields of a YAML mapping.

@@ -29,31 +29,10 @@ func Arguments(raw string) string {
 	if trimmed == "" {
 		return "{}"
 	}
-	if trimmed[0] == '{' && json.Valid([]byte(trimmed)) && !overflows(trimmed) {
+	if trimmed[0] == '{' && json.Unmarshal([]byte(trimmed), new(any)) == nil {
 		return raw
 	}
 	return string(append(AppendString([]byte(`{"malformed_arguments":`), raw), '}'))
-}
-
-// overflows reports whether valid JSON holds a number that no double does. Only
-// what looks like one is decoded for that.
-func overflows(s string) bool {
-	digits, exponent := 0, false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case '0' <= c && c <= '9':
-			if digits++; exponent && digits > 2 || digits > 308 {
-				var v any
-				return json.Unmarshal([]byte(s), &v) != nil
-			}
-		case (c == 'e' || c == 'E') && digits > 0:
-			digits, exponent = 0, true
-		case c == '+' && exponent && digits == 0:
-		default:
-			digits, exponent = 0, false
-		}
-	}
-	return false
 }
 
 // PlainName makes a name that a model invented acceptable: OpenAI answers 400

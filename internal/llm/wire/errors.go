@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -186,12 +187,7 @@ func classify(status int, p problem) llm.ErrorKind {
 }
 
 func containsAny(s string, signs []string) bool {
-	for _, sign := range signs {
-		if strings.Contains(s, sign) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
 // Sleep waits for d or until ctx ends, whose error it then returns.
