@@ -45,12 +45,7 @@ func StrongEvidence(text string) bool {
 	if signals().find(m.folded)[signalChange].end == 0 {
 		return false
 	}
-	for _, name := range identifier().FindAllString(m.raw, maxBlocks) {
-		if !brands[strings.ToLower(name)] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(identifier().FindAllString(m.raw, maxBlocks), func(name string) bool { return !brands[strings.ToLower(name)] })
 }
 
 // brands are written like identifiers, and are none.
