@@ -220,13 +220,8 @@ func askGit(ctx context.Context, what, none string, ask func(context.Context) (s
 	if err != nil {
 		return ended(ctx, what+" cannot be read: "+clip(err.Error(), 500)+".")
 	}
-	return Text(orElse(text, none)), nil
-}
-
-// orElse returns text, or other where text is blank.
-func orElse(text, other string) string {
 	if strings.TrimSpace(text) == "" {
-		return other
+		text = none
 	}
-	return text
+	return Text(text), nil
 }

@@ -4,6 +4,7 @@
 package web
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func New(o Options) (*Web, error) {
 func transport(roots *x509.CertPool) *http.Transport {
 	t := &http.Transport{DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSHandshakeTimeout: handshake, ResponseHeaderTimeout: maxTime, MaxResponseHeaderBytes: maxHeader}
 	if roots != nil {
-		t.TLSClientConfig = tlsWith(roots)
+		t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
 	return t
 }
