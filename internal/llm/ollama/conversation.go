@@ -28,14 +28,10 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 	v := &conversation{client: c}
 	head, err := c.appendHead(nil, set)
 	if err != nil {
-		v.broken = c.badSchema(err)
+		v.broken = c.refuse(llm.KindBadRequest, "a tool's schema or the schema of the answer is not JSON: "+err.Error(), err)
 	}
 	v.Body = wire.NewBody(head)
 	return v
-}
-
-func (c *client) badSchema(err error) *llm.Error {
-	return c.refuse(llm.KindBadRequest, "a tool's schema or the schema of the answer is not JSON: "+err.Error(), err)
 }
 
 // refuse is the error of a call that was not made.

@@ -23,22 +23,9 @@ func (c *client) appendHead(b []byte, set llm.Settings) ([]byte, error) {
 	if c.think != "" {
 		b = append(append(b, `,"think":`...), c.think...)
 	}
-	var err error
-	open := `,"tools":[`
-	for _, t := range set.Tools {
-		b = append(b, open...)
-		open = ","
-		b = wire.AppendString(append(b, `{"type":"function","function":{"name":`...), t.Name)
-		if t.Description != "" {
-			b = wire.AppendString(append(b, `,"description":`...), t.Description)
-		}
-		if b, err = wire.AppendSchema(append(b, `,"parameters":`...), t.Schema); err != nil {
-			return nil, err
-		}
-		b = append(b, `}}`...)
-	}
-	if len(set.Tools) > 0 {
-		b = append(b, ']')
+	b, err := wire.AppendTools(b, set.Tools)
+	if err != nil {
+		return nil, err
 	}
 	return append(b, `,"messages":[`...), nil
 }

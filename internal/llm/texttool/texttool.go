@@ -165,9 +165,11 @@ func manual(set llm.Settings) (string, error) {
 			b.WriteString(d + "\n")
 		}
 		b.WriteString("args: ")
-		if err := writeSchema(&b, t.Schema); err != nil {
+		schema, err := wire.AppendSchema(nil, t.Schema)
+		if err != nil {
 			return "", err
 		}
+		b.Write(schema)
 	}
 	return b.String(), nil
 }
@@ -187,12 +189,6 @@ You use tools by text. To call tools, end your answer with one block of this for
 - When no tool is needed any more, answer in plain text without such a block.
 
 These are the tools, each with the JSON Schema of its args:`
-
-func writeSchema(b *bytes.Buffer, schema json.RawMessage) error {
-	compact, err := wire.AppendSchema(nil, schema)
-	b.Write(compact)
-	return err
-}
 
 func resultHead(id, name string) string {
 	if name == "" {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"toritsugi/internal/llm"
 )
 
 // AppendSchema appends a JSON Schema in compact form; for none, that of an
@@ -18,6 +20,29 @@ func AppendSchema(b []byte, schema json.RawMessage) ([]byte, error) {
 		return nil, err
 	}
 	return compact.Bytes(), nil
+}
+
+// AppendTools appends the member "tools" of a request, behind others of it, as chat
+// completions have it and Ollama takes it. It fails where a schema is not JSON.
+func AppendTools(b []byte, tools []llm.Tool) ([]byte, error) {
+	open := `,"tools":[` // OpenAI refuses an empty array, so none is written for no tools
+	for _, t := range tools {
+		b = append(b, open...)
+		open = ","
+		b = AppendString(append(b, `{"type":"function","function":{"name":`...), t.Name)
+		if t.Description != "" {
+			b = AppendString(append(b, `,"description":`...), t.Description)
+		}
+		var err error
+		if b, err = AppendSchema(append(b, `,"parameters":`...), t.Schema); err != nil {
+			return nil, err
+		}
+		b = append(b, `}}`...)
+	}
+	if len(tools) > 0 {
+		b = append(b, ']')
+	}
+	return b, nil
 }
 
 // Arguments is raw where it is a JSON object. What is none is wrapped in one,
