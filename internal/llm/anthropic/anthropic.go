@@ -4,6 +4,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -96,11 +97,7 @@ type client struct {
 func New(cfg Config) (llm.Client, error) { return newClient(cfg) }
 
 func newClient(cfg Config) (*client, error) {
-	base := cfg.BaseURL
-	if strings.TrimSpace(base) == "" {
-		base = DefaultBaseURL
-	}
-	u, err := wire.Resolve(cfg.Provider, base, "v1/messages", "/v1/messages", "/v1")
+	u, err := wire.Resolve(cfg.Provider, cmp.Or(strings.TrimSpace(cfg.BaseURL), DefaultBaseURL), "v1/messages", "/v1/messages", "/v1")
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -47,9 +48,7 @@ func Guard(inner llm.Client, r Rule) llm.Client {
 	if r.Redact == nil {
 		r.Redact = redact.New(nil, nil).Strict().String
 	}
-	if r.Log == nil {
-		r.Log = slog.New(slog.DiscardHandler)
-	}
+	r.Log = cmp.Or(r.Log, slog.New(slog.DiscardHandler))
 	return &client{inner, r}
 }
 

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -42,7 +43,7 @@ func (c *client) refuse(kind llm.ErrorKind, message string, err error) *llm.Erro
 func (v *conversation) Append(m llm.Message) {
 	v.Next()
 	before := len(v.B)
-	v.B = appendMessage(v.B, &m, v.toolName(&m))
+	v.B = appendMessage(v.B, &m, cmp.Or(m.ToolName, v.names[m.ToolCallID]))
 	shown, bytes := 0, 0
 	for i := range m.Images {
 		if leftOut(&m.Images[i]) == "" {
@@ -60,13 +61,6 @@ func (v *conversation) Append(m llm.Message) {
 		}
 		v.names[call.ID] = call.Name
 	}
-}
-
-func (v *conversation) toolName(m *llm.Message) string {
-	if m.ToolName != "" {
-		return m.ToolName
-	}
-	return v.names[m.ToolCallID]
 }
 
 func (v *conversation) Reset() {

@@ -155,9 +155,7 @@ func (cfg *CareConfig) defaults() {
 	if cfg.Waits == nil {
 		cfg.Waits = []time.Duration{0, 10 * time.Second, 30 * time.Second}
 	}
-	if cfg.FS == nil {
-		cfg.FS = &disk.FS{}
-	}
+	cfg.FS = cmp.Or(cfg.FS, &disk.FS{})
 	if cfg.Run == nil {
 		cfg.Run = RunCommand
 	}
