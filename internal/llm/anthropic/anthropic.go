@@ -119,9 +119,7 @@ func newClient(cfg Config) (*client, error) {
 	if t := cfg.Temperature; t != nil && !(0 <= *t && *t <= 1) {
 		return nil, i18n.E("anthropic.temperature", cfg.Provider, *t)
 	}
-	if c.maxTokens <= 0 {
-		c.maxTokens = defaultMaxTokens(c.sent)
-	}
+	c.maxTokens = cmp.Or(max(c.maxTokens, 0), defaultMaxTokens(c.sent))
 	if c.thinking > 0 {
 		c.thinking = max(c.thinking, minThinking)
 	}

@@ -200,9 +200,7 @@ func stateName(base string) string {
 	case "127.0.0.1", "::1", "0.0.0.0":
 		host = "localhost"
 	}
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
+	port = cmp.Or(port, map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	sum := sha256.Sum256([]byte(host + ":" + port + strings.TrimSuffix(u.Path, "/")))
 	return "ollama-" + hex.EncodeToString(sum[:6])
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	_ "embed" // the default rules
 	"encoding/json"
 	"errors"
@@ -110,9 +111,7 @@ func parseRule(name string, node ast.Node) (Rule, error) {
 		r.Reason.English, _ = v["en"].(string)
 		r.Reason.Japanese, _ = v["ja"].(string)
 	}
-	if r.Reason.Japanese == "" {
-		r.Reason.Japanese = r.Reason.English
-	}
+	r.Reason.Japanese = cmp.Or(r.Reason.Japanese, r.Reason.English)
 	return r, nil
 }
 
