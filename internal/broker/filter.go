@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,12 +64,8 @@ type Filter struct{ o FilterOptions }
 
 // NewFilter returns a filter. The options' slices are not kept.
 func NewFilter(o FilterOptions) *Filter {
-	if o.Sanitizer == nil {
-		o.Sanitizer = new(redact.Sanitizer)
-	}
-	if o.Mentions == "" {
-		o.Mentions = MentionsAll
-	}
+	o.Sanitizer = cmp.Or(o.Sanitizer, new(redact.Sanitizer))
+	o.Mentions = cmp.Or(o.Mentions, MentionsAll)
 	o.Hosts = slices.Clone(o.Hosts)
 	for i, h := range o.Hosts {
 		o.Hosts[i] = strings.ToLower(h)

@@ -9,9 +9,6 @@ import (
 // Shortened is at most max characters of s, cut at the end of a line where there is one in
 // the second half of it, and how many characters were left out.
 func Shortened(s string, most int) (short string, left int) {
-	if len(s) <= most {
-		return s, 0
-	}
 	n := utf8.RuneCountInString(s)
 	if n <= most {
 		return s, 0

@@ -70,6 +70,14 @@ func Explain(err error) *Error {
 	return e
 }
 
+// Line is the line that a node stands on, from 1; 1 where it does not tell.
+func Line(n ast.Node) int {
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return 1
+	}
+	return n.GetToken().Position.Line
+}
+
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s

@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // literal reports whether a text is a value and not where a program or a
 // template will put one.
@@ -104,10 +107,5 @@ func directory(v string) bool {
 // example reports whether a value says itself that it is none.
 func example(v string) bool {
 	lower := strings.ToLower(v)
-	for _, d := range dummies {
-		if strings.Contains(lower, d) && len(v) < 4*len(d)+8 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(dummies[:], func(d string) bool { return strings.Contains(lower, d) && len(v) < 4*len(d)+8 })
 }

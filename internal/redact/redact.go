@@ -5,6 +5,7 @@ package redact
 
 import (
 	"cmp"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -181,16 +182,28 @@ func (z *Sanitizer) secrets(s string) []span {
 
 // ContainsMask returns the first mask that stands in s.
 func ContainsMask(s string) (token string, ok bool) {
-	for i := 0; ; {
-		j := strings.IndexByte(s[i:], '[')
-		if j < 0 {
-			return "", false
+	Masks(s)(func(_ int, t string) bool {
+		token, ok = t, true
+		return false
+	})
+	return token, ok
+}
+
+// Masks yields the masks that stand in s, in order, each with where it begins.
+func Masks(s string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for i := 0; ; {
+			j := strings.IndexByte(s[i:], '[')
+			if j < 0 {
+				return
+			}
+			i += j
+			t := maskAt(s, i)
+			if t != "" && !yield(i, t) {
+				return
+			}
+			i += max(len(t), 1)
 		}
-		i += j
-		if t := maskAt(s, i); t != "" {
-			return t, true
-		}
-		i++
 	}
 }
 
@@ -274,7 +287,10 @@ func rank(token string) int {
 
 // clip cuts the existing masks of s out of the spans.
 func clip(raw []span, s string) []span {
-	masks := masksOf(s)
+	var masks []span
+	for at, t := range Masks(s) {
+		masks = append(masks, span{start: at, end: at + len(t)})
+	}
 	if len(masks) == 0 {
 		return raw
 	}
@@ -292,24 +308,6 @@ func clip(raw []span, s string) []span {
 		}
 	}
 	return out
-}
-
-func masksOf(s string) []span {
-	var masks []span
-	for i := 0; ; {
-		j := strings.IndexByte(s[i:], '[')
-		if j < 0 {
-			return masks
-		}
-		i += j
-		t := maskAt(s, i)
-		if t == "" {
-			i++
-			continue
-		}
-		masks = append(masks, span{start: i, end: i + len(t)})
-		i += len(t)
-	}
 }
 
 func rewrite(s string, spans []span) string {

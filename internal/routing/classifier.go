@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"toritsugi/internal/loosejson"
 )
@@ -167,15 +168,10 @@ func objectIn(answer, field string) (string, bool) {
 // shown is what the classifier sees of a message.
 func shown(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	runes := len(text)
-	if runes > maxShown {
-		runes = len([]rune(text[:min(len(text), 4*maxShown)]))
+	if len(text) > 4*maxShown || utf8.RuneCountInString(text) > maxShown {
+		tail := []rune(strings.ToValidUTF8(text[max(0, len(text)-4*shownTail):], ""))
+		text = cutRunes(text, maxShown-shownTail) + "\n[…]\n" + string(tail[max(0, len(tail)-shownTail):])
 	}
-	if runes <= maxShown && len(text) <= 4*maxShown {
-		return strings.ReplaceAll(text, "</message", "< /message")
-	}
-	tail := []rune(strings.ToValidUTF8(text[max(0, len(text)-4*shownTail):], ""))
-	text = cutRunes(text, maxShown-shownTail) + "\n[…]\n" + string(tail[max(0, len(tail)-shownTail):])
 	return strings.ReplaceAll(text, "</message", "< /message")
 }
 

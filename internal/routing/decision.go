@@ -103,9 +103,7 @@ type Router struct {
 
 // New returns a router with the dictionary of rules.
 func New(rules *Rules, s Settings) *Router {
-	if s.Fallback == "" {
-		s.Fallback = Chat
-	}
+	s.Fallback = cmp.Or(s.Fallback, Chat)
 	return &Router{rules, s}
 }
 

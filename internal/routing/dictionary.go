@@ -202,9 +202,8 @@ func (d *Dictionary) item(form itemForm) (item, error) {
 }
 
 // Match returns the first rule that text meets, in the order of priority.
-func (d *Dictionary) Match(text string) (Hit, bool) { return d.match(newMessage(text)) }
-
-func (d *Dictionary) match(m *message) (Hit, bool) {
+func (d *Dictionary) Match(text string) (Hit, bool) {
+	m := newMessage(text)
 	words := d.words.find(m.folded)
 	for i := range d.rules {
 		r := &d.rules[i]

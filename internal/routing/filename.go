@@ -70,12 +70,8 @@ func hostname(name string) bool {
 	if !isPath {
 		return false
 	}
-	for _, top := range []string{".com", ".org", ".net", ".io", ".jp", ".dev", ".app", ".ai", ".co", ".me", ".gov", ".edu"} {
-		if strings.HasSuffix(host, top) && len(host) > len(top) {
-			return true
-		}
-	}
-	return false
+	tops := []string{".com", ".org", ".net", ".io", ".jp", ".dev", ".app", ".ai", ".co", ".me", ".gov", ".edu"}
+	return slices.ContainsFunc(tops, func(top string) bool { return strings.HasSuffix(host, top) && len(host) > len(top) })
 }
 
 // buildFile is where a text names a file that builds or configures.

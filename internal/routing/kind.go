@@ -45,12 +45,7 @@ func StrongEvidence(text string) bool {
 	if signals().find(m.folded)[signalChange].end == 0 {
 		return false
 	}
-	for _, name := range identifier().FindAllString(m.raw, maxBlocks) {
-		if !brands[strings.ToLower(name)] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(identifier().FindAllString(m.raw, maxBlocks), func(name string) bool { return !brands[strings.ToLower(name)] })
 }
 
 // brands are written like identifiers, and are none.
@@ -92,12 +87,22 @@ var (
 	goGoroutine = lazyregexp.New(`(?m)^goroutine \d+ \[`)
 )
 
-func tracePython(m *message) (string, bool) {
-	if !strings.Contains(m.raw, "Traceback (") || !pythonFile().MatchString(m.raw) {
-		return "", false
+var (
+	tracePython = trace("Traceback (", pythonFile, pythonHead)
+	traceJava   = trace("at ", javaThrown, javaAt)
+	traceGo     = trace("goroutine ", goGoroutine, goPanic)
+)
+
+// trace finds the piece of a stack trace, where the message has a sign of one and
+// what else belongs to it.
+func trace(sign string, besides, piece func() *regexp.Regexp) func(*message) (string, bool) {
+	return func(m *message) (string, bool) {
+		if !strings.Contains(m.raw, sign) || !besides().MatchString(m.raw) {
+			return "", false
+		}
+		found := piece().FindString(m.raw)
+		return found, found != ""
 	}
-	piece := pythonHead().FindString(m.raw)
-	return piece, piece != ""
 }
 
 func traceNode(m *message) (string, bool) {
@@ -110,22 +115,6 @@ func traceNode(m *message) (string, bool) {
 		return "", false
 	}
 	piece := nodeAt().FindString(m.raw)
-	return piece, piece != ""
-}
-
-func traceJava(m *message) (string, bool) {
-	if !strings.Contains(m.raw, "at ") || !javaThrown().MatchString(m.raw) {
-		return "", false
-	}
-	piece := javaAt().FindString(m.raw)
-	return piece, piece != ""
-}
-
-func traceGo(m *message) (string, bool) {
-	if !strings.Contains(m.raw, "goroutine ") || !goGoroutine().MatchString(m.raw) {
-		return "", false
-	}
-	piece := goPanic().FindString(m.raw)
 	return piece, piece != ""
 }
 

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -195,9 +196,7 @@ func (l *Loop) Failed(err error) StopReason {
 
 // Done ends the turn where nothing else did: Chat has answered, or a job was accepted.
 func (l *Loop) Done() {
-	if l.stop == "" {
-		l.stop = StopDone
-	}
+	l.stop = cmp.Or(l.stop, StopDone)
 }
 
 func (l *Loop) end(why StopReason) Next {

@@ -3,7 +3,6 @@ package routing
 import (
 	"os"
 	"sync"
-	"time"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/document"
@@ -18,15 +17,8 @@ type Rules struct {
 
 	mu      sync.Mutex
 	loaded  *Dictionary
-	seen    version // of the file that was last tried
-	trouble error   // why that is not in force
-}
-
-// version tells a file from the one that it was.
-type version struct {
-	at   time.Time
-	size int64
-	file os.FileInfo
+	seen    os.FileInfo // of the file that was last tried, nil for none
+	trouble error       // why that is not in force
 }
 
 // OpenRules reads the dictionary of path, or the shipped one where it is "". A later
@@ -55,12 +47,12 @@ func (r *Rules) Current() *Dictionary {
 	}
 	st, err := os.Stat(r.path)
 	switch {
-	case err == nil && r.seen.is(st), err != nil && r.seen.file == nil:
+	case err == nil && unchanged(r.seen, st), err != nil && r.seen == nil:
 		return r.loaded
 	case err == nil:
 		err = r.load()
 	default:
-		r.seen, err = version{}, i18n.E("routing.unreadable", r.path, err)
+		r.seen, err = nil, i18n.E("routing.unreadable", r.path, err)
 	}
 	r.trouble = nil
 	if err != nil {
@@ -78,8 +70,9 @@ func (r *Rules) Trouble() error {
 	return r.trouble
 }
 
-func (v version) is(st os.FileInfo) bool {
-	return v.file != nil && st.ModTime().Equal(v.at) && st.Size() == v.size && os.SameFile(st, v.file)
+// unchanged reports whether a file is the one that it was.
+func unchanged(was, is os.FileInfo) bool {
+	return was != nil && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size() && os.SameFile(is, was)
 }
 
 // load reads the file; what does not load changes nothing but what was seen.
@@ -88,7 +81,7 @@ func (r *Rules) load() error {
 	if err != nil {
 		return i18n.E("routing.unreadable", r.path, err)
 	}
-	r.seen = version{st.ModTime(), st.Size(), st}
+	r.seen = st
 	data, err := disk.Read(r.path, document.MaxBytes)
 	if err != nil {
 		return i18n.E("routing.unreadable", r.path, err)

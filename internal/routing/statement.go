@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -32,19 +33,12 @@ func statement(m *message) (string, bool) {
 	if asks().find(text)[0].end > 0 {
 		return "", false
 	}
-	for _, s := range tellingStarts {
-		if strings.HasPrefix(text, s) {
-			return text, true
-		}
+	if slices.ContainsFunc(tellingStarts, func(s string) bool { return strings.HasPrefix(text, s) }) {
+		return text, true
 	}
 	text = strings.TrimRight(text, " 。.!…~〜ー笑w()")
 	ends := func(list []string) bool {
-		for _, e := range list {
-			if strings.HasSuffix(text, e) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(list, func(e string) bool { return strings.HasSuffix(text, e) })
 	}
 	return text, ends(tellingEnds) && !ends(askingEnds)
 }

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -144,12 +145,7 @@ func (w *word) stands(text string, i int, before rune) bool {
 	if latin(first) && latin(before) || latin(last) && latin(after) {
 		return false
 	}
-	for _, e := range w.except {
-		if i >= e.at && strings.HasPrefix(text[i-e.at:], e.text) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.except, func(e exception) bool { return i >= e.at && strings.HasPrefix(text[i-e.at:], e.text) })
 }
 
 func latin(r rune) bool {

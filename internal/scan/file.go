@@ -2,6 +2,7 @@ package scan
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/lazyregexp"
@@ -69,12 +70,8 @@ func foreign(name string) bool {
 		}
 	}
 	base := strings.ToLower(path.Base(name))
-	for _, end := range []string{".pb.go", "_pb2.py", "_pb2_grpc.py", ".min.js", ".min.css", "_generated.go", ".g.dart", ".bundle.js"} {
-		if strings.HasSuffix(base, end) {
-			return true
-		}
-	}
-	return false
+	ends := []string{".pb.go", "_pb2.py", "_pb2_grpc.py", ".min.js", ".min.css", "_generated.go", ".g.dart", ".bundle.js"}
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(base, end) })
 }
 
 // line looks at a line of the file, before or after the change.
@@ -109,13 +106,13 @@ var (
 
 // enclosed notes which class or function the lines that follow are in.
 func (d *side) enclosed(s string) {
-	if strings.Contains(s, "class") || strings.Contains(s, "module") || strings.Contains(s, "inter") || strings.Contains(s, "trait") || strings.Contains(s, "protocol") {
+	if anyOf(s, "class", "module", "inter", "trait", "protocol") {
 		if m := classHead().FindStringSubmatch(s); m != nil {
 			d.class = m[3]
 			d.abstract = m[2] != "class" || strings.Contains(m[0][:len(m[0])-len(m[4])], "abstract") || standsIn().MatchString(m[3])
 		}
 	}
-	if (strings.Contains(s, "func") || strings.Contains(s, "def") || strings.Contains(s, "fn")) && funcHead().MatchString(s) {
+	if anyOf(s, "func", "def", "fn") && funcHead().MatchString(s) {
 		d.function = s
 	}
 }

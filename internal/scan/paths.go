@@ -51,10 +51,9 @@ func (f *fileScan) judge(name string) (Kind, Why, bool) {
 // continuous reports whether a file tells a build service what to do.
 func continuous(name string) bool {
 	low := strings.ToLower(name)
-	for _, dir := range []string{".github/workflows/", ".github/actions/", ".gitea/workflows/", ".forgejo/workflows/", ".circleci/", ".buildkite/", ".woodpecker/", ".tekton/", ".gitlab/ci/", ".teamcity/"} {
-		if strings.HasPrefix(low, dir) || strings.Contains(low, "/"+dir) {
-			return true
-		}
+	dirs := []string{".github/workflows/", ".github/actions/", ".gitea/workflows/", ".forgejo/workflows/", ".circleci/", ".buildkite/", ".woodpecker/", ".tekton/", ".gitlab/ci/", ".teamcity/"}
+	if slices.ContainsFunc(dirs, func(dir string) bool { return strings.Contains("/"+low, "/"+dir) }) {
+		return true
 	}
 	base := path.Base(low)
 	switch base {
@@ -117,16 +116,15 @@ func anyPrefix(s string, all ...string) bool {
 	return slices.ContainsFunc(all, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
+func anyOf(s string, all ...string) bool {
+	return slices.ContainsFunc(all, func(p string) bool { return strings.Contains(s, p) })
+}
+
 // golden reports whether a file holds what tests compare with.
 func golden(name string) bool {
 	base := strings.ToLower(path.Base(name))
-	if strings.HasSuffix(base, ".snap") || strings.HasSuffix(base, ".ambr") {
+	if strings.HasSuffix(base, ".snap") || strings.HasSuffix(base, ".ambr") || anyOf(base, ".golden", ".approved.", ".expected", "-snapshot.") {
 		return true
-	}
-	for _, part := range []string{".golden", ".approved.", ".expected", "-snapshot."} {
-		if strings.Contains(base, part) {
-			return true
-		}
 	}
 	below := false // testdata, where names mean more
 	for dir := range strings.SplitSeq(path.Dir(name), "/") {
@@ -193,10 +191,7 @@ func testName(stem string) bool {
 
 // camelTest is that of Java and its like.
 func camelTest(stem string) bool {
-	for _, end := range []string{"Test", "Tests", "TestCase", "Spec", "IT"} {
-		if strings.HasSuffix(stem, end) && len(stem) > len(end) {
-			return true
-		}
-	}
-	return strings.HasPrefix(stem, "Test") && len(stem) > 4 && stem[4] >= 'A' && stem[4] <= 'Z'
+	ends := []string{"Test", "Tests", "TestCase", "Spec", "IT"}
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(stem, end) && len(stem) > len(end) }) ||
+		strings.HasPrefix(stem, "Test") && len(stem) > 4 && stem[4] >= 'A' && stem[4] <= 'Z'
 }

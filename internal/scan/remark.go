@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,18 +29,8 @@ func remark(s string) (Why, bool) {
 
 // worthReading sorts out most comments before any expression is tried.
 func worthReading(s string) bool {
-	for _, w := range []string{"TODO", "FIXME", "XXX", "HACK", "TBD", "実装", "コード", "ここに", "省略", "同じ", "同様"} {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	s = strings.ToLower(s)
-	for _, w := range []string{"code", "implement", "logic", "brevity", "in a real", "in production", "in a production", "...", "…", "placeholder", "dummy", "rest of"} {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+	return anyOf(s, "TODO", "FIXME", "XXX", "HACK", "TBD", "実装", "コード", "ここに", "省略", "同じ", "同様") ||
+		anyOf(strings.ToLower(s), "code", "implement", "logic", "brevity", "in a real", "in production", "in a production", "...", "…", "placeholder", "dummy", "rest of")
 }
 
 var (
@@ -56,12 +47,7 @@ const decoration = " \t*-!/#;@<>[]()={}%|~・:"
 // marked finds TODO and its like where it marks something, not where it is
 // spoken about.
 func marked(s string) bool {
-	for _, m := range marks().FindAllStringIndex(s, -1) {
-		if marking(s[:m[0]], s[m[0]:m[1]], s[m[1]:]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(marks().FindAllStringIndex(s, -1), func(m []int) bool { return marking(s[:m[0]], s[m[0]:m[1]], s[m[1]:]) })
 }
 
 func marking(before, word, after string) bool {

@@ -4,6 +4,7 @@
 package scan
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -110,9 +111,7 @@ const (
 // An error of r is returned as it is; where the patch is malformed the error is
 // a *SyntaxError. The report then holds what was found up to there.
 func Patch(r io.Reader, opts Options) (Report, error) {
-	if opts.Max <= 0 {
-		opts.Max = defaultMax
-	}
+	opts.Max = cmp.Or(max(opts.Max, 0), defaultMax)
 	s := newScanner(opts)
 	err := errors.Join(s.unread, readPatch(r, s))
 	return s.report(), err

@@ -183,13 +183,8 @@ func (t *testScan) judge(l *line, class []byte, asserts bool) {
 
 // hinted sorts out most lines that skip nothing before any expression is tried.
 func hinted(s string) bool {
-	for _, w := range []string{"kip", "KIP", "only", "gnore", "xfail", "pending", "todo", "fixme", "isabled", "DISABLED", "xit", "xtest", "xspec", "xdesc", "xcont",
-		"fit", "fdesc", "fcont", "failing", "Failure", "Incomplete", "ssum", "[.", "focus", "solo", "Explicit", "Inconclusive", "IGNORE", "NotPerform"} {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+	return anyOf(s, "kip", "KIP", "only", "gnore", "xfail", "pending", "todo", "fixme", "isabled", "DISABLED", "xit", "xtest", "xspec", "xdesc", "xcont",
+		"fit", "fdesc", "fcont", "failing", "Failure", "Incomplete", "ssum", "[.", "focus", "solo", "Explicit", "Inconclusive", "IGNORE", "NotPerform")
 }
 
 // skips takes a line that skips a test. A test that is new may say under which

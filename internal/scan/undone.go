@@ -2,7 +2,7 @@ package scan
 
 import (
 	"regexp"
-	"strings"
+	"slices"
 
 	"toritsugi/internal/lazyregexp"
 )
@@ -49,22 +49,12 @@ func undone(family string, s string, class []byte) bool {
 	case "c":
 		all = append(all, cAssert)
 	}
-	for _, p := range all {
-		if found(p(), s, class) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(p func() *regexp.Regexp) bool { return found(p(), s, class) })
 }
 
 // hopeful sorts out most lines before any expression is tried.
 func hopeful(s string) bool {
-	for _, w := range []string{"mplement", "odo", "TODO", "MPLEMENT", "実装", "???"} {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+	return anyOf(s, "mplement", "odo", "TODO", "MPLEMENT", "実装", "???")
 }
 
 // found reports whether p matches s from a byte of code on.

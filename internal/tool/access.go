@@ -29,10 +29,8 @@ func (r *Registry) Restrict(rules ...Access) (*Registry, error) {
 			}
 		}
 	}
-	out := &Registry{limit: r.limit, spill: r.spill, others: r.others, withheld: maps.Clone(r.withheld)}
-	if out.withheld == nil {
-		out.withheld = map[string]string{}
-	}
+	out := &Registry{limit: r.limit, spill: r.spill, others: r.others, withheld: map[string]string{}}
+	maps.Copy(out.withheld, r.withheld)
 	for _, e := range r.entries {
 		e.rules = slices.Concat(e.rules, rules)
 		if reason := Refusal(e.def, e.rules); reason != "" {

@@ -73,7 +73,7 @@ func TestDefinitionsAreSorted(t *testing.T) {
 // its place, by whatever name it is called.
 func TestRulesForPartsOfATool(t *testing.T) {
 	t.Parallel()
-	w := newWorkspace(t, map[string]string{"a.go": "x"}, func(e *tool.Env) { e.Git, e.Limits.SpillDir = fakeHistory{}, t.TempDir() })
+	w := newWorkspace(t, map[string]string{"a.go": "x"}, func(e *tool.Env) { e.Git, e.Limits.SpillDir = fakeGit{}, t.TempDir() })
 	const refused = "may not be used here"
 	for _, c := range []struct {
 		rule             tool.Access

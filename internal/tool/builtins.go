@@ -18,7 +18,7 @@ type Env struct {
 	Dir  string   // the workspace's absolute path as commands see it; "" for Root.Name()
 
 	Shell Shell // runs commands in the sandbox; nil: there is no shell tool
-	Git   Git   // answers for the tool git, about what was where it is a GitHistory; nil: there is none
+	Git   Git   // answers for the tool git; nil: there is none
 
 	// Numbered has read_file show the number of each line: for whoever names lines and edits
 	// nothing (docs/decisions/071).

@@ -231,7 +231,7 @@ func lineEnds(s string) (crlf, bare int) {
 }
 
 func toCRLF(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
+	return strings.ReplaceAll(lf(s), "\n", "\r\n")
 }
 
 // apply returns content with the replacement made at every place.

@@ -140,10 +140,7 @@ func (m *indentation) of(in string) (string, bool) {
 	if n == 0 || !ok {
 		return "", ok
 	}
-	sign := m.signs[1]
-	if sign == "" {
-		sign = in[:min(1, len(in))]
-	}
+	sign := cmp.Or(m.signs[1], in[:min(1, len(in))])
 	return strings.Repeat(sign, n), sign != ""
 }
 

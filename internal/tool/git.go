@@ -17,8 +17,7 @@ import (
 //go:embed git.md
 var gitPage string
 
-// gitSchema has a place for the commands that there are.
-const gitSchema = `{"type":"object","properties":{"command":{"type":"string","enum":[%s]},"path":{"type":"string"},"revision":{"type":"string"},` +
+const gitSchema = `{"type":"object","properties":{"command":{"type":"string","enum":["status","diff","log","blame","show"]},"path":{"type":"string"},"revision":{"type":"string"},` +
 	`"stat":{"type":"boolean"},"patch":{"type":"boolean"},"start_line":{"type":"integer","minimum":1},"end_line":{"type":"integer","minimum":1},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":200}},"required":["command"],"additionalProperties":false}`
 
@@ -40,11 +39,6 @@ type Git interface {
 	// DiffText returns the changes below path ("" for all) as a unified diff or,
 	// with stat, as counts: "" for none, about max bytes at most.
 	DiffText(ctx context.Context, path string, stat bool, max int) (string, error)
-}
-
-// GitHistory is a Git that also answers for what was.
-type GitHistory interface {
-	Git
 	// LogText returns the n latest commits that revision ("" for the branch)
 	// leads to and that change path ("" for all), newest first, "" for none,
 	// about max bytes at most: a line each or, with patch, with their changes.
@@ -65,12 +59,7 @@ const gitTime = 60 * time.Second
 
 // gitTool is offered where no shell is: there a model calls git as it knows it.
 func gitTool(w *workspaceFiles, git Git, shell bool) Tool {
-	history, _ := git.(GitHistory)
-	commands := `"status","diff"`
-	if history != nil {
-		commands += `,"log","blame","show"`
-	}
-	def := Describe("git", gitPage, fmt.Sprintf(gitSchema, commands), true, append(fileAliases, "subcommand", "command", "cmd", "command", "max_count", "limit", "n", "limit",
+	def := Describe("git", gitPage, gitSchema, true, append(fileAliases, "subcommand", "command", "cmd", "command", "max_count", "limit", "n", "limit",
 		"rev", "revision", "commit", "revision", "ref", "revision")...)
 	def.Deferred = shell
 	for _, c := range []string{"status", "diff", "log", "blame", "show"} {
@@ -101,10 +90,10 @@ func gitTool(w *workspaceFiles, git Git, shell bool) Tool {
 			}
 			return askGit(ctx, "The changes", none, func(ctx context.Context) (string, error) { return git.DiffText(ctx, rel, a.Stat, w.max) })
 		case "blame":
-			return w.blame(ctx, history, rel, a)
+			return w.blame(ctx, git, rel, a)
 		case "show":
 			if rel != "" {
-				return w.fileAt(ctx, history, rel, a)
+				return w.fileAt(ctx, git, rel, a)
 			}
 			a.Patch, a.Limit = true, 1
 		}
@@ -113,13 +102,13 @@ func gitTool(w *workspaceFiles, git Git, shell bool) Tool {
 			n = 1
 		}
 		return askGit(ctx, "The history", "There are no such commits.", func(ctx context.Context) (string, error) {
-			return history.LogText(ctx, a.Revision, rel, cmp.Or(int(a.Limit), n), a.Patch, w.max-noteRoom)
+			return git.LogText(ctx, a.Revision, rel, cmp.Or(int(a.Limit), n), a.Patch, w.max-noteRoom)
 		})
 	}}
 }
 
 // blame is which commits the lines of a file come from.
-func (w *workspaceFiles) blame(ctx context.Context, git GitHistory, rel string, a gitArgs) (Result, error) {
+func (w *workspaceFiles) blame(ctx context.Context, git Git, rel string, a gitArgs) (Result, error) {
 	if rel == "" {
 		return Failf("blame needs path: the file whose lines to explain."), nil
 	}
@@ -150,7 +139,7 @@ func (w *workspaceFiles) blame(ctx context.Context, git GitHistory, rel string, 
 }
 
 // fileAt shows a file as a revision has it, as read_file shows files.
-func (w *workspaceFiles) fileAt(ctx context.Context, git GitHistory, rel string, a gitArgs) (Result, error) {
+func (w *workspaceFiles) fileAt(ctx context.Context, git Git, rel string, a gitArgs) (Result, error) {
 	revision := cmp.Or(a.Revision, "HEAD")
 	text := ""
 	res, err := askGit(ctx, rel+" at "+revision, rel+" is empty at "+revision+".", func(ctx context.Context) (_ string, err error) {
@@ -220,13 +209,8 @@ func askGit(ctx context.Context, what, none string, ask func(context.Context) (s
 	if err != nil {
 		return ended(ctx, what+" cannot be read: "+clip(err.Error(), 500)+".")
 	}
-	return Text(orElse(text, none)), nil
-}
-
-// orElse returns text, or other where text is blank.
-func orElse(text, other string) string {
 	if strings.TrimSpace(text) == "" {
-		return other
+		text = none
 	}
-	return text
+	return Text(text), nil
 }

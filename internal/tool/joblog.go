@@ -53,13 +53,7 @@ func (e logEnd) Write(p []byte) (int, error) {
 			l.kept += before - l.file.room
 		}
 	}
-	if len(p) > 2*logTail {
-		l.tail, p = l.tail[:0], p[len(p)-2*logTail:]
-	}
-	if len(l.tail)+len(p) > 2*logTail {
-		l.tail = append(l.tail[:0], l.tail[max(0, len(l.tail)-logTail):]...)
-	}
-	l.tail = append(l.tail, p...)
+	l.tail = appendEnd(l.tail, p, logTail)
 	return len(p), nil
 }
 

@@ -15,9 +15,9 @@ import (
 func TestKnownNames(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, nil, func(e *tool.Env) {
-		e.Git, e.Shell, e.Jobs, e.Limits.SpillDir = struct{ tool.GitHistory }{}, &fakeShell{}, tool.NewJobs(), t.TempDir()
+		e.Git, e.Shell, e.Jobs, e.Limits.SpillDir = struct{ tool.Git }{}, &fakeShell{}, tool.NewJobs(), t.TempDir()
 	})
-	alone := newWorkspace(t, nil, func(e *tool.Env) { e.Git = struct{ tool.GitHistory }{} }) // without a shell git is offered
+	alone := newWorkspace(t, nil, func(e *tool.Env) { e.Git = struct{ tool.Git }{} }) // without a shell git is offered
 	definitions := append(w.reg.Definitions(), alone.reg.Definitions()...)
 	all := append(strings.Fields(names(w.reg)), mcp.FindName, mcp.CallName, "answer_remark", "ask_user", "git", "web_fetch", "web_search")
 	// What was a tool of its own is still named so in rules.

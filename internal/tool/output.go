@@ -75,15 +75,20 @@ func (k keeper) Write(p []byte) (int, error) {
 	if c.file == nil && len(c.tail)+len(rest) > c.tailCap() {
 		c.startSpill(rest)
 	}
-	keep := 2 * c.tailCap()
-	if len(rest) > keep {
-		c.tail, rest = c.tail[:0], rest[len(rest)-keep:]
-	}
-	if len(c.tail)+len(rest) > keep {
-		c.tail = append(c.tail[:0], c.tail[max(0, len(c.tail)-c.tailCap()):]...)
-	}
-	c.tail = append(c.tail, rest...)
+	c.tail = appendEnd(c.tail, rest, c.tailCap())
 	return n, nil
+}
+
+// appendEnd appends p to the end of an output, of which the last least bytes are kept,
+// and up to twice as many.
+func appendEnd(end, p []byte, least int) []byte {
+	if len(p) > 2*least {
+		end, p = end[:0], p[len(p)-2*least:]
+	}
+	if len(end)+len(p) > 2*least {
+		end = append(end[:0], end[max(0, len(end)-least):]...)
+	}
+	return append(end, p...)
 }
 
 func (c *capture) startSpill(rest []byte) {

@@ -257,7 +257,7 @@ func variables(b []byte) map[string]string {
 	vars := map[string]string{}
 	for kv := range bytes.SplitSeq(b, []byte{0}) {
 		k, v, ok := strings.Cut(string(kv), "=")
-		if !ok || !isVariable(k) || strings.HasPrefix(k, "__tori") {
+		if !ok || !isVariable(k) {
 			continue
 		}
 		switch k {

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -39,11 +40,7 @@ func shellJobTool(c *commands) Tool {
 			}
 			switch a.Action {
 			case "wait":
-				seconds := int(a.Wait)
-				if seconds == 0 {
-					seconds = defaultWait
-				}
-				t := time.NewTimer(time.Duration(seconds) * time.Second)
+				t := time.NewTimer(time.Duration(cmp.Or(a.Wait, defaultWait)) * time.Second)
 				defer t.Stop()
 				select {
 				case <-one.ended:

@@ -249,18 +249,15 @@ func TestShellJudges(t *testing.T) {
 	}
 }
 
-// fakeHistory says what it is asked.
-type fakeHistory struct{ fakeGit }
-
-func (fakeHistory) LogText(_ context.Context, revision, path string, n int, patch bool, _ int) (string, error) {
+func (fakeGit) LogText(_ context.Context, revision, path string, n int, patch bool, _ int) (string, error) {
 	return fmt.Sprintf("log %q %q %d %v", revision, path, n, patch), nil
 }
 
-func (fakeHistory) BlameText(_ context.Context, path string, from, to, _ int) (string, error) {
+func (fakeGit) BlameText(_ context.Context, path string, from, to, _ int) (string, error) {
 	return fmt.Sprintf("blame %s %d %d", path, from, to), nil
 }
 
-func (fakeHistory) FileText(_ context.Context, revision, path string, _ int) (string, error) {
+func (fakeGit) FileText(_ context.Context, revision, path string, _ int) (string, error) {
 	if path == "gone" {
 		return "", errors.New("path 'gone' does not exist in 'HEAD'")
 	}
@@ -269,7 +266,7 @@ func (fakeHistory) FileText(_ context.Context, revision, path string, _ int) (st
 
 func TestGitHistory(t *testing.T) {
 	t.Parallel()
-	w := newWorkspace(t, map[string]string{"a.go": "x\ny\n"}, func(e *tool.Env) { e.Git = fakeHistory{} })
+	w := newWorkspace(t, map[string]string{"a.go": "x\ny\n"}, func(e *tool.Env) { e.Git = fakeGit{} })
 	for _, c := range []struct{ name, args, want string }{
 		{"git", `{"command":"log"}`, `log "" "" 20 false`},
 		{"git", `{"command":"log","path":"a.go","n":"3","rev":"HEAD~2"}`, `log "HEAD~2" "a.go" 3 false`},

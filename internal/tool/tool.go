@@ -4,6 +4,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -146,21 +147,10 @@ const (
 
 // withDefaults returns l with its zero values replaced.
 func (l Limits) withDefaults() Limits {
-	if l.MaxOutput == 0 {
-		l.MaxOutput = DefaultMaxOutput
-	}
-	l.MaxOutput = max(l.MaxOutput, MinMaxOutput)
-	if l.MaxSpill <= 0 {
-		l.MaxSpill = DefaultMaxSpill
-	}
-	if l.MaxSpillAll <= 0 {
-		l.MaxSpillAll = DefaultMaxSpillAll
-	}
-	if l.MaxPrint <= 0 {
-		l.MaxPrint = DefaultMaxPrint
-	}
-	if l.Disk == nil {
-		l.Disk = new(disk.FS)
-	}
+	l.MaxOutput = max(cmp.Or(l.MaxOutput, DefaultMaxOutput), MinMaxOutput)
+	l.MaxSpill = cmp.Or(max(l.MaxSpill, 0), DefaultMaxSpill)
+	l.MaxSpillAll = cmp.Or(max(l.MaxSpillAll, 0), DefaultMaxSpillAll)
+	l.MaxPrint = cmp.Or(max(l.MaxPrint, 0), DefaultMaxPrint)
+	l.Disk = cmp.Or(l.Disk, new(disk.FS))
 	return l
 }

@@ -4,8 +4,10 @@
 package anthropic
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,11 +97,7 @@ type client struct {
 func New(cfg Config) (llm.Client, error) { return newClient(cfg) }
 
 func newClient(cfg Config) (*client, error) {
-	base := cfg.BaseURL
-	if strings.TrimSpace(base) == "" {
-		base = DefaultBaseURL
-	}
-	u, err := wire.Resolve(cfg.Provider, base, "v1/messages", "/v1/messages", "/v1")
+	u, err := wire.Resolve(cfg.Provider, cmp.Or(strings.TrimSpace(cfg.BaseURL), DefaultBaseURL), "v1/messages", "/v1/messages", "/v1")
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +119,7 @@ func newClient(cfg Config) (*client, error) {
 	if t := cfg.Temperature; t != nil && !(0 <= *t && *t <= 1) {
 		return nil, i18n.E("anthropic.temperature", cfg.Provider, *t)
 	}
-	if c.maxTokens <= 0 {
-		c.maxTokens = defaultMaxTokens(c.sent)
-	}
+	c.maxTokens = cmp.Or(max(c.maxTokens, 0), defaultMaxTokens(c.sent))
 	if c.thinking > 0 {
 		c.thinking = max(c.thinking, minThinking)
 	}
@@ -158,12 +154,7 @@ func ModelID(name string) string {
 // Source: "Models overview" of Anthropic's documentation (max output).
 func defaultMaxTokens(model string) int {
 	older := func(prefixes ...string) bool {
-		for _, p := range prefixes {
-			if strings.HasPrefix(model, p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(model, p) })
 	}
 	switch {
 	case !strings.Contains(model, "claude"):

@@ -238,14 +238,8 @@ func (v *conversation) call(ctx context.Context, onText func(string)) (reply *ll
 // plainID is id where the API accepts it, and else a name that follows from
 // it. Source: the pattern of id in RequestToolUseBlock.
 func plainID(id string) string {
-	odd := func(r rune) bool {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
-			return false
-		}
-		return true
-	}
-	if id == "" || strings.ContainsFunc(id, odd) {
+	const plain = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+	if id == "" || strings.Trim(id, plain) != "" {
 		return "id_" + hash(id)
 	}
 	return id

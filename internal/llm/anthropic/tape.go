@@ -3,8 +3,8 @@ package anthropic
 import (
 	"encoding/base64"
 	"strings"
-	"unicode/utf8"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
@@ -211,9 +211,7 @@ func blank(s string) bool { return strings.TrimSpace(s) == "" }
 // bytes that are no UTF-8, and escapes of half a surrogate pair, which models
 // write where an answer was cut inside a character. Source: RFC 8259 §8.2.
 func plainJSON(s string) string {
-	if !utf8.ValidString(s) {
-		s = string([]rune(s))
-	}
+	s = jsonl.Valid(s)
 	if !strings.Contains(s, `\ud`) && !strings.Contains(s, `\uD`) {
 		return s
 	}

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -58,9 +59,7 @@ func (p *Policy) HTTPClient(base *http.Client, address string) *http.Client {
 		return &c
 	}
 	t.Proxy = nil
-	if t.IdleConnTimeout == 0 {
-		t.IdleConnTimeout = 90 * time.Second
-	}
+	t.IdleConnTimeout = cmp.Or(t.IdleConnTimeout, 90*time.Second)
 	if where == byForm {
 		p.watch(t)
 	}

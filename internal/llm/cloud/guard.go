@@ -1,10 +1,10 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -48,16 +48,13 @@ func Guard(inner llm.Client, r Rule) llm.Client {
 	if r.Redact == nil {
 		r.Redact = redact.New(nil, nil).Strict().String
 	}
-	if r.Log == nil {
-		r.Log = slog.New(slog.DiscardHandler)
-	}
-	return &client{Client: inner, rule: r, masks: redact.Tokens()}
+	r.Log = cmp.Or(r.Log, slog.New(slog.DiscardHandler))
+	return &client{inner, r}
 }
 
 type client struct {
 	llm.Client
-	rule  Rule
-	masks []string
+	rule Rule
 }
 
 // Open starts a conversation; it is llm.Refillable where the inner one is.
@@ -153,7 +150,7 @@ func (v *conversation) text(t *tally, s string) string {
 		return s
 	}
 	s = v.client.rule.Redact(s)
-	t.count(s, v.client.masks)
+	t.count(s)
 	return s
 }
 
@@ -161,7 +158,7 @@ func (v *conversation) text(t *tally, s string) string {
 // masks, and the ledger has no part in it.
 func (v *conversation) setting(s string) string {
 	masked := v.client.rule.Redact(s)
-	v.opened.countNew(s, masked, v.client.masks)
+	v.opened.countNew(s, masked)
 	return masked
 }
 
@@ -194,33 +191,20 @@ type tally struct {
 }
 
 // count adds the masks that stand in s.
-func (t *tally) count(s string, masks []string) {
-	for {
-		i := strings.IndexByte(s, '[')
-		if i < 0 {
-			return
-		}
-		s = s[i:]
-		width := 1
-		for _, m := range masks {
-			if strings.HasPrefix(s, m) {
-				t.put(m, 1)
-				width = len(m)
-				break
-			}
-		}
-		s = s[width:]
+func (t *tally) count(s string) {
+	for _, m := range redact.Masks(s) {
+		t.put(m, 1)
 	}
 }
 
 // countNew adds the masks that stand in after and not in before.
-func (t *tally) countNew(before, after string, masks []string) {
+func (t *tally) countNew(before, after string) {
 	if before == after {
 		return
 	}
 	var old, now tally
-	old.count(before, masks)
-	now.count(after, masks)
+	old.count(before)
+	now.count(after)
 	for m, n := range now.kinds {
 		if n > old.kinds[m] {
 			t.put(m, n-old.kinds[m])

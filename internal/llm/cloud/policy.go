@@ -133,15 +133,8 @@ func ownAddress(a netip.Addr) bool {
 // ownName reports whether a name is one that the public DNS does not give away,
 // or one of Tailscale's.
 func ownName(name string) bool {
-	if !strings.Contains(name, ".") {
-		return true
-	}
-	for _, s := range [...]string{".local", ".internal", ".lan", ".home.arpa", ".localhost", ".ts.net"} {
-		if strings.HasSuffix(name, s) {
-			return true
-		}
-	}
-	return false
+	own := []string{".local", ".internal", ".lan", ".home.arpa", ".localhost", ".ts.net"}
+	return !strings.Contains(name, ".") || slices.ContainsFunc(own, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
 // hostName returns a host's name in lower case without the dot at its end;

@@ -55,7 +55,7 @@ func (v *conversation) schema(doc json.RawMessage) (json.RawMessage, bool) {
 		return doc, true
 	}
 	out = append(out, doc[done:]...)
-	v.opened.countNew(string(doc), string(out), v.client.masks)
+	v.opened.countNew(string(doc), string(out))
 	return out, true
 }
 

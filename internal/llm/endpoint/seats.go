@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Party is someone who holds a slot or waits for one.
@@ -39,13 +41,11 @@ const (
 // writeRecord puts v in place as a line of recordSize bytes; false if it is
 // longer. Records are for people: an error changes nothing.
 func writeRecord(f *os.File, place int64, v any) bool {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil || b.Len() > recordSize {
+	line, err := jsonl.Marshal(v)
+	if err != nil || len(line) >= recordSize {
 		return false
 	}
-	line := append(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), bytes.Repeat([]byte{' '}, recordSize)...)[:recordSize]
+	line = append(line, bytes.Repeat([]byte{' '}, recordSize)...)[:recordSize]
 	line[recordSize-1] = '\n'
 	_, _ = f.WriteAt(line, place*recordSize)
 	return true

@@ -162,11 +162,11 @@ func (s *Slots) stand(ctx context.Context, c *claim, p Priority, who string, wai
 	var told time.Time
 	for {
 		freed := s.freed() // before looking, so that nothing is missed
-		first, err := c.none(queueAt, ticket)
+		_, others, err := c.probe(queueAt, ticket)
 		if err != nil {
 			return err
 		}
-		if first {
+		if !others {
 			got, err := c.anySlot(s.limit)
 			if err != nil {
 				return err
@@ -188,7 +188,7 @@ func (s *Slots) stand(ctx context.Context, c *claim, p Priority, who string, wai
 			}
 		}
 		pause := pollRest
-		if first {
+		if !others {
 			pause = pollFirst
 		}
 		timer := time.NewTimer(pause)
@@ -251,11 +251,6 @@ func (c *claim) probe(from, to int64) (at int64, found bool, err error) {
 		return 0, false, err
 	}
 	return l.Start, l.Type != unix.F_UNLCK, nil
-}
-
-func (c *claim) none(from, to int64) (bool, error) {
-	_, found, err := c.probe(from, to)
-	return !found, err
 }
 
 // held returns the bytes that others hold, in no order.

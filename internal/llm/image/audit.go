@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -62,9 +63,7 @@ func None(llm.Image) string { return NoImages }
 // instead. It wraps a client that speaks a vendor's format, not one that chooses
 // among several.
 func Audited(inner llm.Client, o Options) llm.Client {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Allow == nil {
 		o.Allow = func(llm.Image) string { return "" }
 	}

@@ -4,6 +4,7 @@
 package image
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -119,7 +120,7 @@ func load(path string, l Limits, open func() (*os.File, error)) (img llm.Image, 
 	if st.Size() > l.Bytes {
 		return img, TooMany
 	}
-	data := append(make([]byte, 0, max(st.Size(), int64(n))+1), head[:n]...)
+	data := append(make([]byte, 0, max(st.Size(), int64(n))+bytes.MinRead), head[:n]...)
 	// It may grow while it is read.
 	data, err = readMore(f, data, min(l.File, l.Bytes)+1)
 	switch {
@@ -135,18 +136,7 @@ func load(path string, l Limits, open func() (*os.File, error)) (img llm.Image, 
 
 // readMore appends what is left of r to b, until it has most bytes.
 func readMore(r io.Reader, b []byte, most int64) ([]byte, error) {
-	for int64(len(b)) < most {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-		n, err := r.Read(b[len(b):min(int64(cap(b)), most)])
-		b = b[:len(b)+n]
-		if errors.Is(err, io.EOF) {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
-		}
-	}
-	return b, nil
+	buf := bytes.NewBuffer(b)
+	_, err := buf.ReadFrom(io.LimitReader(r, most-int64(len(b))))
+	return buf.Bytes(), err
 }

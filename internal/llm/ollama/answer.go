@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
@@ -132,7 +133,7 @@ func argumentsText(raw json.RawMessage) string {
 	case raw[0] == '"' && json.Unmarshal(raw, &s) == nil:
 		return s
 	}
-	return validText(string(raw))
+	return jsonl.Valid(string(raw))
 }
 
 // promptTokens is how many tokens the server read, 0 where it does not say:

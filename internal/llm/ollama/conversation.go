@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -28,14 +29,10 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 	v := &conversation{client: c}
 	head, err := c.appendHead(nil, set)
 	if err != nil {
-		v.broken = c.badSchema(err)
+		v.broken = c.refuse(llm.KindBadRequest, "a tool's schema or the schema of the answer is not JSON: "+err.Error(), err)
 	}
 	v.Body = wire.NewBody(head)
 	return v
-}
-
-func (c *client) badSchema(err error) *llm.Error {
-	return c.refuse(llm.KindBadRequest, "a tool's schema or the schema of the answer is not JSON: "+err.Error(), err)
 }
 
 // refuse is the error of a call that was not made.
@@ -46,7 +43,7 @@ func (c *client) refuse(kind llm.ErrorKind, message string, err error) *llm.Erro
 func (v *conversation) Append(m llm.Message) {
 	v.Next()
 	before := len(v.B)
-	v.B = appendMessage(v.B, &m, v.toolName(&m))
+	v.B = appendMessage(v.B, &m, cmp.Or(m.ToolName, v.names[m.ToolCallID]))
 	shown, bytes := 0, 0
 	for i := range m.Images {
 		if leftOut(&m.Images[i]) == "" {
@@ -64,13 +61,6 @@ func (v *conversation) Append(m llm.Message) {
 		}
 		v.names[call.ID] = call.Name
 	}
-}
-
-func (v *conversation) toolName(m *llm.Message) string {
-	if m.ToolName != "" {
-		return m.ToolName
-	}
-	return v.names[m.ToolCallID]
 }
 
 func (v *conversation) Reset() {

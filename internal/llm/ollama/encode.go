@@ -4,8 +4,8 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
@@ -23,22 +23,9 @@ func (c *client) appendHead(b []byte, set llm.Settings) ([]byte, error) {
 	if c.think != "" {
 		b = append(append(b, `,"think":`...), c.think...)
 	}
-	var err error
-	open := `,"tools":[`
-	for _, t := range set.Tools {
-		b = append(b, open...)
-		open = ","
-		b = wire.AppendString(append(b, `{"type":"function","function":{"name":`...), t.Name)
-		if t.Description != "" {
-			b = wire.AppendString(append(b, `,"description":`...), t.Description)
-		}
-		if b, err = wire.AppendSchema(append(b, `,"parameters":`...), t.Schema); err != nil {
-			return nil, err
-		}
-		b = append(b, `}}`...)
-	}
-	if len(set.Tools) > 0 {
-		b = append(b, ']')
+	b, err := wire.AppendTools(b, set.Tools)
+	if err != nil {
+		return nil, err
 	}
 	return append(b, `,"messages":[`...), nil
 }
@@ -95,18 +82,10 @@ func appendMessage(b []byte, m *llm.Message, toolName string) []byte {
 		b = append(b, `,"function":{"index":`...)
 		b = strconv.AppendInt(b, int64(i), 10)
 		b = wire.AppendString(append(b, `,"name":`...), call.Name)
-		b = append(append(b, `,"arguments":`...), validText(wire.Arguments(call.Arguments))...)
+		b = append(append(b, `,"arguments":`...), jsonl.Valid(wire.Arguments(call.Arguments))...)
 		b = append(b, `}}`...)
 	}
 	return append(b, `]}`...)
-}
-
-// validText replaces every byte that is not UTF-8 by U+FFFD, as JSON encoders do.
-func validText(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return string([]rune(s))
 }
 
 // maxImage is the longest image sent, in bytes.

@@ -4,6 +4,7 @@
 package ollama
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -100,14 +101,11 @@ func newClient(cfg Config) (*client, error) {
 	}
 	c := &client{
 		provider: s.provider, configured: cfg.Model, model: ModelName(cfg.Model), wire: s.at("api/chat"), server: s,
-		numCtx: cfg.NumCtx, maxTokens: max(cfg.MaxTokens, 0), temperature: cfg.Temperature,
+		numCtx: cmp.Or(cfg.NumCtx, DefaultNumCtx), maxTokens: max(cfg.MaxTokens, 0), temperature: cfg.Temperature,
 		maxLine: wire.MaxEvent, maxAnswer: wire.MaxAnswer,
 	}
 	if c.model == "" {
 		return nil, i18n.E("llm.model", c.provider)
-	}
-	if c.numCtx == 0 {
-		c.numCtx = DefaultNumCtx
 	}
 	if c.numCtx < minNumCtx {
 		return nil, i18n.E("ollama.num_ctx", cfg.Model, cfg.NumCtx, minNumCtx)
@@ -165,10 +163,7 @@ func fullName(name string) string {
 // keepAliveJSON is a keep_alive as Ollama takes it: a number of seconds, or the
 // text of a duration. A number in quotes would be refused.
 func keepAliveJSON(s string) (string, error) {
-	s = strings.TrimSpace(s)
-	if s == "" {
-		s = DefaultKeepAlive
-	}
+	s = cmp.Or(strings.TrimSpace(s), DefaultKeepAlive)
 	if n, err := strconv.ParseInt(s, 10, 32); err == nil {
 		return strconv.FormatInt(n, 10), nil
 	}

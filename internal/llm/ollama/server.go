@@ -53,9 +53,7 @@ func newServer(cfg Config) (*server, error) {
 // resolve returns the address of the server. People paste the address of the
 // OpenAI-compatible half, or of a call.
 func resolve(base string) (*url.URL, error) {
-	if strings.TrimSpace(base) == "" {
-		base = DefaultBaseURL
-	}
+	base = cmp.Or(strings.TrimSpace(base), DefaultBaseURL)
 	u, err := wire.Resolve("", base, "", "/v1/chat/completions", "/chat/completions", "/v1", "/api/chat", "/api/generate", "/api")
 	if err != nil {
 		return nil, i18n.E("ollama.base_url", wire.Endpoint(base))

@@ -155,9 +155,7 @@ func (cfg *CareConfig) defaults() {
 	if cfg.Waits == nil {
 		cfg.Waits = []time.Duration{0, 10 * time.Second, 30 * time.Second}
 	}
-	if cfg.FS == nil {
-		cfg.FS = &disk.FS{}
-	}
+	cfg.FS = cmp.Or(cfg.FS, &disk.FS{})
 	if cfg.Run == nil {
 		cfg.Run = RunCommand
 	}
@@ -202,9 +200,7 @@ func stateName(base string) string {
 	case "127.0.0.1", "::1", "0.0.0.0":
 		host = "localhost"
 	}
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
+	port = cmp.Or(port, map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	sum := sha256.Sum256([]byte(host + ":" + port + strings.TrimSuffix(u.Path, "/")))
 	return "ollama-" + hex.EncodeToString(sum[:6])
 }

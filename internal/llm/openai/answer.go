@@ -91,9 +91,7 @@ func (a *answer) add(c *chunk) *llm.Error {
 	if wire.Given(c.Error) {
 		return wire.StreamError(c.Error)
 	}
-	if a.model == "" {
-		a.model = string(c.Model)
-	}
+	a.model = cmp.Or(a.model, string(c.Model))
 	if u := c.Usage.report(); u != nil {
 		a.usage = u
 	}

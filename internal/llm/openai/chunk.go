@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"toritsugi/internal/llm"
@@ -105,8 +106,6 @@ func (u *usage) report() *llm.Usage {
 	}
 	r := &llm.Usage{PromptTokens: int(u.Prompt), CompletionTokens: int(u.Completion), TotalTokens: int(u.Total),
 		CachedTokens: int(max(u.CacheHit, u.Details.Cached, u.Cached)), ReasoningTokens: int(u.CompletionDetails.Reasoning)}
-	if r.TotalTokens == 0 {
-		r.TotalTokens = r.PromptTokens + r.CompletionTokens
-	}
+	r.TotalTokens = cmp.Or(r.TotalTokens, r.PromptTokens+r.CompletionTokens)
 	return r
 }

@@ -25,14 +25,10 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 	}
 	head, err := c.appendHead(nil, &set)
 	if err != nil {
-		v.broken = c.badSchema(err)
+		v.broken = &llm.Error{Kind: llm.KindBadRequest, Provider: c.provider, Endpoint: c.wire.Endpoint(), Message: "a schema is not JSON: " + err.Error(), Err: err}
 	}
 	v.Body = wire.NewBody(head)
 	return v
-}
-
-func (c *client) badSchema(err error) *llm.Error {
-	return &llm.Error{Kind: llm.KindBadRequest, Provider: c.provider, Endpoint: c.wire.Endpoint(), Message: "a schema is not JSON: " + err.Error(), Err: err}
 }
 
 func (v *conversation) Append(m llm.Message) {

@@ -18,7 +18,7 @@ func (c *client) appendHead(b []byte, set *llm.Settings) ([]byte, error) {
 	if c.temperature != nil {
 		b = strconv.AppendFloat(append(b, `,"temperature":`...), *c.temperature, 'g', -1, 64)
 	}
-	b, err := appendTools(b, set.Tools)
+	b, err := wire.AppendTools(b, set.Tools)
 	if err != nil {
 		return nil, err
 	}
@@ -33,28 +33,6 @@ func (v *conversation) tail(ctx context.Context) []byte {
 		b = strconv.AppendInt(append(b, `,"`+c.dialect.maxTokens+`":`...), int64(n), 10)
 	}
 	return append(b, '}')
-}
-
-func appendTools(b []byte, tools []llm.Tool) ([]byte, error) {
-	open := `,"tools":[` // OpenAI refuses an empty array, so none is written for no tools
-	for _, t := range tools {
-		b = append(b, open...)
-		open = ","
-		b = wire.AppendString(append(b, `{"type":"function","function":{"name":`...), t.Name)
-		if t.Description != "" {
-			b = wire.AppendString(append(b, `,"description":`...), t.Description)
-		}
-		b = append(b, `,"parameters":`...)
-		var err error
-		if b, err = wire.AppendSchema(b, t.Schema); err != nil {
-			return nil, err
-		}
-		b = append(b, `}}`...)
-	}
-	if len(tools) > 0 {
-		b = append(b, ']')
-	}
-	return b, nil
 }
 
 // appendMessage appends m as one element of the messages array. offered are

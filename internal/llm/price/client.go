@@ -1,6 +1,7 @@
 package price
 
 import (
+	"cmp"
 	"context"
 
 	"toritsugi/internal/llm"
@@ -36,10 +37,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err != nil || reply.Usage == nil || reply.Usage.Cost != nil {
 		return reply, err
 	}
-	by := reply.By
-	if by == "" {
-		by = v.client.Provider() + "/" + v.client.Model()
-	}
+	by := cmp.Or(reply.By, v.client.Provider()+"/"+v.client.Model())
 	if p, ok := v.client.price(by); ok {
 		u, cost := *reply.Usage, p.Micros(*reply.Usage)
 		u.Cost = &cost

@@ -99,7 +99,7 @@ func (p *parse) document(data []byte) (ast.Node, error) {
 			continue
 		}
 		if body != nil {
-			return nil, p.fail(lineOf(doc.Body, 1), "price.top")
+			return nil, p.fail(document.Line(doc.Body), "price.top")
 		}
 		body = doc.Body
 	}
@@ -112,13 +112,6 @@ func isNothing(n ast.Node) bool {
 		return true
 	}
 	return false
-}
-
-func lineOf(n ast.Node, otherwise int) int {
-	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
-		return otherwise
-	}
-	return n.GetToken().Position.Line
 }
 
 // pair is a key of a mapping with its value.
@@ -142,7 +135,7 @@ func (p *parse) pairs(n ast.Node, where string) (all []pair, ok bool, err error)
 	}
 	seen := map[string]int{}
 	for _, v := range values {
-		line := lineOf(v.Key, 1)
+		line := document.Line(v.Key)
 		key, ok := v.Key.(*ast.StringNode)
 		if !ok {
 			return nil, true, p.fail(line, "price.key", where)
@@ -163,7 +156,7 @@ func (p *parse) top(body ast.Node) error {
 		return err
 	}
 	if !ok {
-		return p.fail(lineOf(body, 1), "price.top")
+		return p.fail(document.Line(body), "price.top")
 	}
 	for _, kv := range pairs {
 		p.last = max(p.last, kv.line)

@@ -2,6 +2,7 @@ package price
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // the built-in prices
 	"errors"
 	"fmt"
@@ -62,17 +63,9 @@ func (t *Table) AsOf() string { return t.asOf }
 // Merge returns a table with the entries of both; where both have one of the
 // same name, that of over counts. Either may be nil.
 func Merge(over, under *Table) *Table {
-	if under == nil {
-		under = &Table{}
-	}
-	if over == nil {
-		over = &Table{}
-	}
-	t := &Table{asOf: over.asOf, header: under.header, footer: slices.Clone(under.footer),
+	over, under = cmp.Or(over, &Table{}), cmp.Or(under, &Table{})
+	t := &Table{asOf: cmp.Or(over.asOf, under.asOf), header: under.header, footer: slices.Clone(under.footer),
 		entries: make(map[string]entry, len(over.entries)+len(under.entries)), order: slices.Clone(under.order)}
-	if t.asOf == "" {
-		t.asOf = under.asOf
-	}
 	if !slices.Equal(over.footer, under.footer) { // as of a file that began as a print of the other
 		t.footer = append(t.footer, over.footer...)
 	}
@@ -149,7 +142,7 @@ func (t *Table) Write(w io.Writer) error {
 		for _, line := range e.comments {
 			fmt.Fprintln(b, "  "+line)
 		}
-		fmt.Fprintf(b, "  %s: {%s}\n", quoted(e.name), e.price)
+		fmt.Fprintf(b, "  %q: {%s}\n", e.name, e.price) // names hold only what is shown as it is
 	}
 	if len(t.footer) > 0 {
 		fmt.Fprintln(b)
@@ -159,11 +152,6 @@ func (t *Table) Write(w io.Writer) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
-}
-
-// quoted is a name in double quotes. Names hold only what is shown as it is.
-func quoted(name string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
 }
 
 // String is the price as the fields of a YAML mapping.

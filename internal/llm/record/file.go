@@ -23,12 +23,7 @@ type File struct {
 // failed is told is an i18n error that names the file. A line that cannot be
 // written whole leaves nothing of itself.
 func Create(fs *disk.FS, path string, redact func(string) string, failed func(error)) (*File, error) {
-	if fs.Before != nil {
-		if err := fs.Before(disk.Op{Kind: disk.Create, Path: path}); err != nil {
-			return nil, i18n.E("record.create", path, err)
-		}
-	}
-	h, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, disk.FileMode)
+	h, err := fs.Create(path)
 	switch {
 	case errors.Is(err, os.ErrExist):
 		e := i18n.E("record.exists", path)
@@ -37,14 +32,7 @@ func Create(fs *disk.FS, path string, redact func(string) string, failed func(er
 	case err != nil:
 		return nil, i18n.E("record.create", path, err)
 	}
-	err = h.Close()
-	f := &File{fs: fs, path: path}
-	if err == nil {
-		f.file, err = fs.OpenAppend(path)
-	}
-	if err != nil {
-		return nil, i18n.E("record.create", path, errors.Join(err, os.Remove(path)))
-	}
+	f := &File{fs: fs, path: path, file: h}
 	f.Writer = NewWriter(f, redact, failed)
 	return f, nil
 }

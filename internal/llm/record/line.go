@@ -1,11 +1,7 @@
 package record
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"unicode/utf8"
-
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/llm"
 )
 
@@ -42,11 +38,11 @@ type usage struct {
 // masked as the ledger masks them: whole fields, and all but what a provider
 // wants back byte for byte.
 func appendLine(b []byte, reply *llm.Reply, redact func(string) string) ([]byte, error) {
-	clean := func(s string) string { return valid(redact(s)) }
+	clean := func(s string) string { return jsonl.Valid(redact(s)) }
 	m := &reply.Message
-	l := line{Role: llm.RoleAssistant, Content: clean(m.Content), Reasoning: clean(m.Reasoning), Opaque: valid(m.Opaque), By: clean(reply.By)}
+	l := line{Role: llm.RoleAssistant, Content: clean(m.Content), Reasoning: clean(m.Reasoning), Opaque: jsonl.Valid(m.Opaque), By: clean(reply.By)}
 	for _, c := range m.ToolCalls {
-		l.ToolCalls = append(l.ToolCalls, call{ID: valid(c.ID), Name: clean(c.Name), Arguments: clean(c.Arguments)})
+		l.ToolCalls = append(l.ToolCalls, call{ID: jsonl.Valid(c.ID), Name: clean(c.Name), Arguments: clean(c.Arguments)})
 	}
 	if implied := len(m.ToolCalls) > 0 && reply.FinishReason == llm.FinishToolCalls ||
 		len(m.ToolCalls) == 0 && reply.FinishReason == llm.FinishStop; !implied {
@@ -59,19 +55,5 @@ func appendLine(b []byte, reply *llm.Reply, redact func(string) string) ([]byte,
 			l.Usage.Total = &total
 		}
 	}
-	buf := bytes.NewBuffer(b)
-	e := json.NewEncoder(buf)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(l); err != nil {
-		return b, fmt.Errorf("encode an answer: %w", err)
-	}
-	return buf.Bytes(), nil
-}
-
-// valid replaces each byte that is no UTF-8 by U+FFFD, as the ledger does.
-func valid(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return string([]rune(s))
+	return jsonl.Append(b, l)
 }

@@ -67,15 +67,12 @@ func NewWriter(out io.Writer, redact func(string) string, failed func(error)) *W
 }
 
 func (w *Writer) record(reply *llm.Reply) {
-	if err := w.take(reply); err != nil {
+	w.mu.Lock()
+	err := w.write(reply)
+	w.mu.Unlock()
+	if err != nil {
 		w.failed(err)
 	}
-}
-
-func (w *Writer) take(reply *llm.Reply) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.write(reply)
 }
 
 // write writes one line, unless one failed before. The caller holds mu.

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/anthropic"
 	"toritsugi/internal/llm/endpoint"
@@ -176,9 +177,9 @@ func TestAnyReplyReplays(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &want.Message
-		m.Content, m.Reasoning, m.Opaque = valid(m.Content), valid(m.Reasoning), valid(m.Opaque)
+		m.Content, m.Reasoning, m.Opaque = jsonl.Valid(m.Content), jsonl.Valid(m.Reasoning), jsonl.Valid(m.Opaque)
 		for i := range m.ToolCalls {
-			m.ToolCalls[i].Name, m.ToolCalls[i].Arguments = valid(m.ToolCalls[i].Name), valid(m.ToolCalls[i].Arguments)
+			m.ToolCalls[i].Name, m.ToolCalls[i].Arguments = jsonl.Valid(m.ToolCalls[i].Name), jsonl.Valid(m.ToolCalls[i].Arguments)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("(-answered +replayed):\n%s", diff)

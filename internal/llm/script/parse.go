@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/document"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -170,10 +171,10 @@ func parseYAML(name string, data []byte) ([]step, error) {
 	if len(file.Docs) > 0 && file.Docs[0].Body != nil {
 		list, ok := file.Docs[0].Body.(*ast.SequenceNode)
 		if !ok {
-			return nil, i18n.E("script.syntax", name, lineOf(file.Docs[0].Body), i18n.E("script.steps"))
+			return nil, i18n.E("script.syntax", name, document.Line(file.Docs[0].Body), i18n.E("script.steps"))
 		}
 		for _, v := range list.Values {
-			lines = append(lines, lineOf(v))
+			lines = append(lines, document.Line(v))
 		}
 		if err := yaml.NodeToValue(list, &all, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
 			return nil, yamlError(name, err)
@@ -273,20 +274,8 @@ func appendJSON(b []byte, v any, most int) ([]byte, error) {
 			return nil, fmt.Errorf("%v is no JSON number", v)
 		}
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return append(b, bytes.TrimSpace(buf.Bytes())...), nil
-}
-
-func lineOf(n ast.Node) int {
-	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
-		return 1
-	}
-	return n.GetToken().Position.Line
+	text, err := jsonl.Marshal(v)
+	return append(b, text...), err
 }
 
 // yamlError names the file and the line.

@@ -4,18 +4,18 @@
 package script
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // Provider is the name of this provider.
@@ -177,16 +177,11 @@ func (v *conversation) encode(m *llm.Message) {
 	for _, c := range m.ToolCalls {
 		l.ToolCalls = append(l.ToolCalls, call(c))
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(l) != nil {
-		return // cannot be: l is texts only
-	}
 	if len(v.wire) > 0 {
 		v.wire = append(v.wire, ',')
 	}
-	v.wire = append(v.wire, bytes.TrimSpace(b.Bytes())...)
+	text, _ := jsonl.Marshal(l) // texts cannot fail
+	v.wire = append(v.wire, text...)
 }
 
 func (v *conversation) Reset() { *v = conversation{client: v.client} }
@@ -204,14 +199,8 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 			Message: err.Error(), Attempts: 1, Err: err}
 	}
 	s := c.steps[v.next]
-	if s.delay > 0 {
-		timer := time.NewTimer(s.delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if err := wire.Sleep(ctx, s.delay); err != nil {
+		return nil, err
 	}
 	for rest := s.say; rest != "" && onText != nil; {
 		n := pieceLen(rest)

@@ -2,6 +2,7 @@ package texttool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -121,9 +122,7 @@ func lift(answer string, offered map[string]bool) (text string, calls []llm.Tool
 				}
 			}
 			calls = append(calls, o.calls...)
-			if text == "" {
-				text = strings.TrimSpace(o.Comment)
-			}
+			text = cmp.Or(text, strings.TrimSpace(o.Comment))
 		}
 	}
 	if len(calls) == 0 {

@@ -1,6 +1,7 @@
 package texttool
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -62,9 +63,7 @@ func parse(answer string, offered map[string]bool) (text string, calls []llm.Too
 			continue
 		}
 		calls = append(calls, o.calls...)
-		if comment == "" {
-			comment = strings.TrimSpace(o.Comment)
-		}
+		comment = cmp.Or(comment, strings.TrimSpace(o.Comment))
 		from, to := widen(answer, at, end)
 		prose.WriteString(answer[kept:max(from, kept)])
 		kept, at = to, to
@@ -142,14 +141,11 @@ func (o *object) read(offered map[string]bool) bool {
 }
 
 func (s *single) call() llm.ToolCall {
-	c := llm.ToolCall{ID: s.ID, Name: s.Tool}
+	c := llm.ToolCall{ID: s.ID, Name: cmp.Or(s.Tool, s.Name)}
 	if s.Inner != nil {
 		inner := s.Inner.call()
 		inner.ID = s.ID
 		return inner
-	}
-	if c.Name == "" {
-		c.Name = s.Name
 	}
 	c.Arguments = "{}"
 	for _, raw := range []json.RawMessage{s.Args, s.Arguments, s.Parameters} {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
@@ -164,9 +165,11 @@ func manual(set llm.Settings) (string, error) {
 			b.WriteString(d + "\n")
 		}
 		b.WriteString("args: ")
-		if err := writeSchema(&b, t.Schema); err != nil {
+		schema, err := wire.AppendSchema(nil, t.Schema)
+		if err != nil {
 			return "", err
 		}
+		b.Write(schema)
 	}
 	return b.String(), nil
 }
@@ -187,12 +190,6 @@ You use tools by text. To call tools, end your answer with one block of this for
 
 These are the tools, each with the JSON Schema of its args:`
 
-func writeSchema(b *bytes.Buffer, schema json.RawMessage) error {
-	compact, err := wire.AppendSchema(nil, schema)
-	b.Write(compact)
-	return err
-}
-
 func resultHead(id, name string) string {
 	if name == "" {
 		return "Result of " + id + ":\n"
@@ -204,11 +201,9 @@ func resultHead(id, name string) string {
 // give the same bytes, also after a resume.
 func writeCalls(calls []llm.ToolCall) string {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
 	put := func(s string) {
-		_ = enc.Encode(s)       // a string always can be
-		b.Truncate(b.Len() - 1) // its line end
+		text, _ := jsonl.Marshal(s) // a string cannot fail
+		b.Write(text)
 	}
 	b.WriteString("```json\n{\"call_tool\": [")
 	for i, c := range calls {

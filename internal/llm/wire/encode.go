@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"toritsugi/internal/llm"
 )
 
 // AppendSchema appends a JSON Schema in compact form; for none, that of an
@@ -20,6 +22,29 @@ func AppendSchema(b []byte, schema json.RawMessage) ([]byte, error) {
 	return compact.Bytes(), nil
 }
 
+// AppendTools appends the member "tools" of a request, behind others of it, as chat
+// completions have it and Ollama takes it. It fails where a schema is not JSON.
+func AppendTools(b []byte, tools []llm.Tool) ([]byte, error) {
+	open := `,"tools":[` // OpenAI refuses an empty array, so none is written for no tools
+	for _, t := range tools {
+		b = append(b, open...)
+		open = ","
+		b = AppendString(append(b, `{"type":"function","function":{"name":`...), t.Name)
+		if t.Description != "" {
+			b = AppendString(append(b, `,"description":`...), t.Description)
+		}
+		var err error
+		if b, err = AppendSchema(append(b, `,"parameters":`...), t.Schema); err != nil {
+			return nil, err
+		}
+		b = append(b, `}}`...)
+	}
+	if len(tools) > 0 {
+		b = append(b, ']')
+	}
+	return b, nil
+}
+
 // Arguments is raw where it is a JSON object. What is none is wrapped in one,
 // because servers that parse arguments would refuse the whole conversation
 // from then on, and so is one with a number out of range; none at all is an
@@ -29,31 +54,10 @@ func Arguments(raw string) string {
 	if trimmed == "" {
 		return "{}"
 	}
-	if trimmed[0] == '{' && json.Valid([]byte(trimmed)) && !overflows(trimmed) {
+	if trimmed[0] == '{' && json.Unmarshal([]byte(trimmed), new(any)) == nil {
 		return raw
 	}
 	return string(append(AppendString([]byte(`{"malformed_arguments":`), raw), '}'))
-}
-
-// overflows reports whether valid JSON holds a number that no double does. Only
-// what looks like one is decoded for that.
-func overflows(s string) bool {
-	digits, exponent := 0, false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case '0' <= c && c <= '9':
-			if digits++; exponent && digits > 2 || digits > 308 {
-				var v any
-				return json.Unmarshal([]byte(s), &v) != nil
-			}
-		case (c == 'e' || c == 'E') && digits > 0:
-			digits, exponent = 0, true
-		case c == '+' && exponent && digits == 0:
-		default:
-			digits, exponent = 0, false
-		}
-	}
-	return false
 }
 
 // PlainName makes a name that a model invented acceptable: OpenAI answers 400

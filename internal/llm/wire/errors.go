@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,9 +30,7 @@ func statusError(res *http.Response, body io.Reader, now time.Time) *llm.Error {
 		moved.RetryAfter = RetryAfter(res.Header, now)
 		return moved
 	}
-	if p.message == "" {
-		p.message = http.StatusText(res.StatusCode)
-	}
+	p.message = cmp.Or(p.message, http.StatusText(res.StatusCode))
 	return &llm.Error{
 		Kind: classify(res.StatusCode, p), Message: p.message,
 		RetryAfter: RetryAfter(res.Header, now), Err: err,
@@ -87,9 +87,7 @@ func parseNested(raw []byte, depth int) problem {
 	}
 	if Given(body.Error) {
 		p := parseNested(body.Error, depth-1)
-		if p.message == "" {
-			p.message = Short(LooseText(body.Message))
-		}
+		p.message = cmp.Or(p.message, Short(LooseText(body.Message)))
 		if body.SigninURL != "" {
 			p.message += " (sign in: " + Short(body.SigninURL) + ")"
 		}
@@ -186,12 +184,7 @@ func classify(status int, p problem) llm.ErrorKind {
 }
 
 func containsAny(s string, signs []string) bool {
-	for _, sign := range signs {
-		if strings.Contains(s, sign) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
 // Sleep waits for d or until ctx ends, whose error it then returns.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -54,12 +55,8 @@ const (
 )
 
 func newLimits(connect, firstToken, stall, call time.Duration) limits {
-	if stall <= 0 {
-		stall = DefaultStallTimeout
-	}
-	if connect <= 0 {
-		connect = DefaultConnectTimeout
-	}
+	stall = cmp.Or(max(stall, 0), DefaultStallTimeout)
+	connect = cmp.Or(max(connect, 0), DefaultConnectTimeout)
 	l := limits{
 		connect: &lateError{llm.KindUnreachable, "connection", connect},
 		stall:   &lateError{llm.KindTimeout, "byte", stall},

@@ -58,9 +58,7 @@ func Login(ctx context.Context, c Server, o LoginOptions) (tools int, err error)
 	if err := check([]Server{c}, Options{Dir: o.Dir}); err != nil {
 		return 0, err
 	}
-	if o.Disk == nil {
-		o.Disk = new(disk.FS)
-	}
+	o.Disk = cmp.Or(o.Disk, new(disk.FS))
 	d, err := openCallbackServer(ctx, c, o)
 	if err != nil {
 		return 0, err

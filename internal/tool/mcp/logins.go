@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -192,9 +193,7 @@ func (b *bearer) renew(stale string) (*oauth2.Token, error) {
 	case err != nil:
 		return nil, fmt.Errorf("its login cannot be renewed: %w", err)
 	}
-	if token.RefreshToken == "" {
-		token.RefreshToken = l.Token.RefreshToken
-	}
+	token.RefreshToken = cmp.Or(token.RefreshToken, l.Token.RefreshToken)
 	l.Token = token
 	return token, b.write(l)
 }

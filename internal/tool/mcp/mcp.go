@@ -120,32 +120,18 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d <= 0 {
-			*d = v
-		}
-	}
+	def := func(d *time.Duration, v time.Duration) { *d = cmp.Or(max(*d, 0), v) }
 	def(&o.Handshake, DefaultHandshake)
 	def(&o.FirstWait, DefaultFirstWait)
 	o.FirstWait = min(o.FirstWait, o.Handshake)
 	def(&o.Grace, DefaultGrace)
 	def(&o.Restart.First, 500*time.Millisecond)
 	def(&o.Restart.Max, 30*time.Second)
-	if o.Restart.Limit <= 0 {
-		o.Restart.Limit = 5
-	}
-	if o.MaxMessage <= 0 {
-		o.MaxMessage = DefaultMaxMessage
-	}
-	if o.Disk == nil {
-		o.Disk = new(disk.FS)
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Homes == "" {
-		o.Homes = filepath.Join(o.Dir, "homes")
-	}
+	o.Restart.Limit = cmp.Or(max(o.Restart.Limit, 0), 5)
+	o.MaxMessage = cmp.Or(max(o.MaxMessage, 0), DefaultMaxMessage)
+	o.Disk = cmp.Or(o.Disk, new(disk.FS))
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Homes = cmp.Or(o.Homes, filepath.Join(o.Dir, "homes"))
 	if o.Mask == nil {
 		o.Mask = func(s string) string { return s }
 	}

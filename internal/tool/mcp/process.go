@@ -77,21 +77,28 @@ const killWait = 10 * time.Second
 // killed, with grace before each step.
 func shut(p *Process, exited <-chan struct{}, grace time.Duration) {
 	_ = p.Stdin.Close() // the polite way to say it; what follows does not depend on it
-	over := func(wait time.Duration) bool {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-exited:
-			return true
-		case <-timer.C:
-			return false
-		}
-	}
 	for _, step := range []func() error{p.Terminate, p.Kill} {
-		if over(grace) {
+		if within(grace, exited) {
 			return
 		}
 		_ = step() // the next step follows whatever came of it
 	}
-	over(killWait)
+	within(killWait, exited)
+}
+
+// within waits for the end of something, no longer than wait, and reports whether
+// it came.
+func within(wait time.Duration, over <-chan struct{}) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-timer.C:
+	}
+	select {
+	case <-over:
+		return true
+	default:
+		return false
+	}
 }

@@ -57,9 +57,7 @@ type server struct {
 }
 
 func newServer(m *Manager, c Server) *server {
-	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
-	}
+	c.Timeout = cmp.Or(max(c.Timeout, 0), DefaultTimeout)
 	return &server{
 		m: m, conf: c, bearer: newBearer(c, m.opts), secrets: secrets(c), tried: make(chan struct{}), wake: make(chan struct{}, 1),
 		state: Starting, turned: make(chan struct{}),

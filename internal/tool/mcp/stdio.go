@@ -70,11 +70,7 @@ func newPipes(p *Process, maxMessage int) *pipes {
 		c.exit = p.Wait()
 		close(c.exited)
 		// What it said last is read, unless somebody else holds the pipes open.
-		timer := time.NewTimer(drainGrace)
-		defer timer.Stop()
-		select {
-		case <-c.closed:
-		case <-timer.C:
+		if !within(drainGrace, c.closed) {
 			c.breakOff(io.EOF)
 		}
 	}()
@@ -98,12 +94,7 @@ func (c *pipes) end(grace time.Duration) {
 	shut(c.proc, c.exited, grace)
 	_ = c.Close()
 	if c.proc.Stderr != nil {
-		timer := time.NewTimer(drainGrace)
-		select {
-		case <-c.ready:
-		case <-timer.C:
-		}
-		timer.Stop()
+		within(drainGrace, c.ready)
 		_ = c.proc.Stderr.Close()
 	}
 	<-c.ready
@@ -119,21 +110,11 @@ func (c *pipes) diagnosis() string {
 	if c.broken.Load() {
 		wait = drainGrace
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-c.exited:
-	case <-timer.C:
-	}
-	select {
-	case <-c.exited:
-	default:
+	end := time.Now().Add(wait)
+	if !within(wait, c.exited) {
 		return ""
 	}
-	select {
-	case <-c.ready:
-	case <-timer.C:
-	}
+	within(time.Until(end), c.ready)
 	if c.exit != nil {
 		return c.exit.Error()
 	}

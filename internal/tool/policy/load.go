@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	_ "embed" // the default rules
 	"encoding/json"
 	"errors"
@@ -66,7 +67,7 @@ func Parse(name string, data []byte) ([]Rule, error) {
 		}
 		list, ok := doc.Body.(*ast.SequenceNode)
 		if !ok {
-			return nil, i18n.E("policy.syntax", name, line(doc.Body), i18n.E("policy.not_list"))
+			return nil, i18n.E("policy.syntax", name, document.Line(doc.Body), i18n.E("policy.not_list"))
 		}
 		for _, node := range list.Values {
 			if len(rules) == maxRules {
@@ -82,13 +83,6 @@ func Parse(name string, data []byte) ([]Rule, error) {
 	return rules, nil
 }
 
-func line(n ast.Node) int {
-	if tk := n.GetToken(); tk != nil && tk.Position != nil {
-		return tk.Position.Line
-	}
-	return 1
-}
-
 func parseRule(name string, node ast.Node) (Rule, error) {
 	var y struct {
 		Rule     `yaml:",inline"`
@@ -98,7 +92,7 @@ func parseRule(name string, node ast.Node) (Rule, error) {
 	if node == nil || node.Type() == ast.NullType {
 		return Rule{}, i18n.E("policy.syntax", name, 1, i18n.E("policy.empty_rule"))
 	}
-	at := line(node)
+	at := document.Line(node)
 	if err := yaml.NodeToValue(node, &y, yaml.Strict()); err != nil {
 		why := document.Explain(err)
 		return Rule{}, i18n.E("policy.syntax", name, max(at, why.Line), oneLine(fmt.Sprint(why.Why), maxText))
@@ -117,9 +111,7 @@ func parseRule(name string, node ast.Node) (Rule, error) {
 		r.Reason.English, _ = v["en"].(string)
 		r.Reason.Japanese, _ = v["ja"].(string)
 	}
-	if r.Reason.Japanese == "" {
-		r.Reason.Japanese = r.Reason.English
-	}
+	r.Reason.Japanese = cmp.Or(r.Reason.Japanese, r.Reason.English)
 	return r, nil
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -28,9 +29,7 @@ func (p Place) home() string {
 // clean returns p with clean absolute paths.
 func (p Place) clean() Place {
 	p.Workspace = path.Clean("/" + p.Workspace)
-	if p.Dir == "" {
-		p.Dir = p.Workspace
-	}
+	p.Dir = cmp.Or(p.Dir, p.Workspace)
 	p.Dir = path.Clean("/" + p.Dir)
 	if p.Home != "" {
 		p.Home = path.Clean("/" + p.Home)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -173,9 +174,7 @@ func (w *walker) at(n syntax.Node) Command {
 	if from, to := int(n.Pos().Offset()), int(n.End().Offset()); from >= 0 && to <= len(w.src) && from < to {
 		c.Text = oneLine(w.src[from:min(to, from+4*maxText)], maxText)
 	}
-	if c.Line == 0 {
-		c.Line = int(n.Pos().Line())
-	}
+	c.Line = cmp.Or(c.Line, int(n.Pos().Line()))
 	return c
 }
 
@@ -185,9 +184,7 @@ func (w *walker) add(c Command, dir string) {
 		w.over = true
 		return
 	}
-	if c.Line == 0 {
-		c.Line = max(1, w.line)
-	}
+	c.Line = cmp.Or(c.Line, max(1, w.line))
 	if c.Via == nil {
 		c.Via = w.via
 	}

@@ -3,8 +3,6 @@ package web
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -236,8 +234,4 @@ func (p *page) read(body []byte, contentType string, at *url.URL) error {
 func readable(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") ||
 		slices.Contains([]string{"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml", "application/javascript", "application/x-ndjson"}, kind)
-}
-
-func tlsWith(roots *x509.CertPool) *tls.Config {
-	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }

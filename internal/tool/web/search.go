@@ -161,11 +161,11 @@ func (u *Lookup) shown(a answer, limit int) tool.Result {
 		note = "\n[engines that did not answer: " + line(strings.Join(silent, "; "), maxExcerpt) + "]"
 	}
 	if len(a.Results) == 0 && len(a.Answers) == 0 {
-		text := "Nothing was found. Try other words."
-		if note != "" {
-			text = "Nothing was found, and not every engine was asked." // an engine that bars robots finds nothing for any words
+		if note == "" {
+			return tool.Text("Nothing was found. Try other words.")
 		}
-		return tool.Text(text + marks(note))
+		// An engine that bars robots finds nothing for any words.
+		return tool.Text("Nothing was found, and not every engine was asked.\n" + marked(strings.TrimSpace(note)))
 	}
 	room := room(u.leg.Limits)
 	var b strings.Builder
@@ -200,14 +200,6 @@ func (u *Lookup) shown(a answer, limit int) tool.Result {
 	}
 	u.found(sources...)
 	return tool.Text(marked(strings.TrimSpace(b.String()) + note))
-}
-
-// marks is a note of strangers' words, marked where there is one.
-func marks(note string) string {
-	if note == "" {
-		return ""
-	}
-	return "\n" + marked(strings.TrimSpace(note))
 }
 
 // answerText is the text of an answer that an engine gave by itself.
@@ -248,9 +240,5 @@ func reason(ctx context.Context, err error) error {
 
 // room is how many bytes of strangers' text a result may have, beside what is said around it.
 func room(l tool.Limits) int {
-	most := l.MaxOutput
-	if most == 0 {
-		most = tool.DefaultMaxOutput
-	}
-	return max(most-700, tool.MinMaxOutput/2)
+	return max(cmp.Or(l.MaxOutput, tool.DefaultMaxOutput)-700, tool.MinMaxOutput/2)
 }

@@ -4,12 +4,15 @@
 package web
 
 import (
+	"cmp"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,10 +64,7 @@ func New(o Options) (*Web, error) {
 	if o.Filter == nil {
 		return nil, errors.New("web: nothing judges what leaves")
 	}
-	w := &Web{log: o.Log, filter: o.Filter, hosts: o.Network.AllowHosts, trusts: o.Trifecta == broker.TrifectaAllow}
-	if w.log == nil {
-		w.log = slog.New(slog.DiscardHandler)
-	}
+	w := &Web{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), filter: o.Filter, hosts: o.Network.AllowHosts, trusts: o.Trifecta == broker.TrifectaAllow}
 	roots, err := certificates(o.CAFile)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func New(o Options) (*Web, error) {
 func transport(roots *x509.CertPool) *http.Transport {
 	t := &http.Transport{DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSHandshakeTimeout: handshake, ResponseHeaderTimeout: maxTime, MaxResponseHeaderBytes: maxHeader}
 	if roots != nil {
-		t.TLSClientConfig = tlsWith(roots)
+		t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
 	return t
 }
@@ -171,7 +171,7 @@ func (u *Lookup) Tools() (all []tool.Tool) {
 func (u *Lookup) Sources() []Source {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return append([]Source(nil), u.sources...)
+	return slices.Clone(u.sources)
 }
 
 // Find is the source that an address names, nil for none.
@@ -189,15 +189,11 @@ func (u *Lookup) found(all ...Source) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.exposed = true
-next:
 	for _, s := range all {
-		for i := range u.sources {
-			if was := &u.sources[i]; was.URL == s.URL {
-				was.Read = was.Read || s.Read
-				continue next
-			}
-		}
-		if len(u.sources) < maxSources {
+		switch i := slices.IndexFunc(u.sources, func(was Source) bool { return was.URL == s.URL }); {
+		case i >= 0:
+			u.sources[i].Read = u.sources[i].Read || s.Read
+		case len(u.sources) < maxSources:
 			u.sources = append(u.sources, s)
 		}
 	}
