@@ -105,6 +105,15 @@ func (d *HouseDB) use(ctx context.Context, f func(h *database.Handles) error) er
 	return d.file.Use(f)
 }
 
+// list returns what a query of house.db finds, each row as scan reads it.
+func list[T any](ctx context.Context, d *HouseDB, scan func(*sql.Rows) (T, error), query string, args ...any) (all []T, err error) {
+	err = d.use(ctx, func(h *database.Handles) error {
+		all, err = database.Read(ctx, h.R, scan, query, args...)
+		return err
+	})
+	return all, err
+}
+
 // Row is the row of a context, with the effects that were delivered taken off. Without
 // a house.db (nil), and with an error, every effect counts as pending.
 func (d *HouseDB) Row(ctx context.Context, m Metadata, s State) (Row, error) {
