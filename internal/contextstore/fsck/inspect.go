@@ -45,8 +45,7 @@ type inspection struct {
 // find adds a finding about the context; a file with many tells how many more
 // there are.
 func (i *inspection) find(file string, at spot, kind string, args ...any) *Finding {
-	f := i.c.newFinding(i.rel())
-	f.UUID, f.File, f.Line, f.Byte, f.Kind, f.Args = i.uuid, file, at.line, at.byte, kind, args
+	f := &Finding{UUID: i.uuid, Path: i.rel(), File: file, Line: at.line, Byte: at.byte, Kind: kind, Args: args}
 	i.more[file]++
 	if n := i.more[file]; n > maxPerFile && at.line > 0 && kind != "torn" && kind != "nul_end" && kind != "newline" {
 		return f
