@@ -309,20 +309,13 @@ func (i *Index) EndedFrom(ctx context.Context, day string) (map[task.Status]Tall
 	}
 	all := map[task.Status]Tally{}
 	err := i.file.Use(func(h *database.Handles) error {
-		rows, err := h.R.QueryContext(ctx, `SELECT status, sum(tasks), sum(tokens), sum(cost_micro_usd) FROM task_days WHERE day>=? GROUP BY status`, day)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
+		return database.Each(ctx, h.R, func(rows *sql.Rows) error {
 			var s task.Status
 			var t Tally
-			if err := rows.Scan(&s, &t.Runs, &t.Tokens, &t.MicroUSD); err != nil {
-				return err
-			}
+			err := rows.Scan(&s, &t.Runs, &t.Tokens, &t.MicroUSD)
 			all[s] = t
-		}
-		return rows.Err()
+			return err
+		}, `SELECT status, sum(tasks), sum(tokens), sum(cost_micro_usd) FROM task_days WHERE day>=? GROUP BY status`, day)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count what ended: %w", err)

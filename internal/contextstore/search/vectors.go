@@ -208,15 +208,9 @@ func (d *DB) near(ctx context.Context, l Like) (n nearness, nearest []ref, err e
 	var all []one
 	var sum, squares float64
 	err = d.file.Use(func(h *database.Handles) error {
-		rows, err := h.R.QueryContext(ctx, `SELECT id, vector FROM vectors WHERE place=? AND EXISTS (SELECT 1 FROM search_meta WHERE key='vectors' AND value=?) ORDER BY id DESC LIMIT ?`,
-			placeOf(l.Key), d.vectors.Model, nearestOf)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
 		var o one
 		var raw sql.RawBytes
-		for rows.Next() {
+		return database.Each(ctx, h.R, func(rows *sql.Rows) error {
 			if err := rows.Scan(&o.id, &raw); err != nil {
 				return err
 			}
@@ -224,8 +218,9 @@ func (d *DB) near(ctx context.Context, l Like) (n nearness, nearest []ref, err e
 				o.cos = cosine(mine, raw)
 				all, sum, squares = append(all, o), sum+o.cos, squares+o.cos*o.cos
 			}
-		}
-		return rows.Err()
+			return nil
+		}, `SELECT id, vector FROM vectors WHERE place=? AND EXISTS (SELECT 1 FROM search_meta WHERE key='vectors' AND value=?) ORDER BY id DESC LIMIT ?`,
+			placeOf(l.Key), d.vectors.Model, nearestOf)
 	})
 	count := float64(len(all))
 	mean := sum / count
