@@ -182,7 +182,4 @@ const (
 	lockedCode = 6
 )
 
-// unique implements engine: also where the row is the primary key's.
-func (e *sqlite) unique(err error) bool { return database.IsUnique(err) }
-
 func (e *sqlite) close() error { return e.h.Close() }
