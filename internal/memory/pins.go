@@ -117,12 +117,7 @@ func looksLikeError(text string) bool {
 		return true
 	}
 	text = strings.ToLower(strings.TrimLeft(text, "[({*#` \t\n"))
-	for _, head := range [...]string{"llm error", "api error", "request failed", "timeout", "i can’t"} {
-		if strings.HasPrefix(text, head) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"llm error", "api error", "request failed", "timeout", "i can’t"}, func(head string) bool { return strings.HasPrefix(text, head) })
 }
 
 // foreign reports that a text is mostly in a script that its source has hardly:

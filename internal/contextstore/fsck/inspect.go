@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/index"
@@ -70,12 +71,7 @@ func (i *inspection) repairable(f *Finding, action string, about ...any) *Findin
 }
 
 func (i *inspection) mendable() bool {
-	for _, f := range i.found {
-		if f.mend != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(i.found, func(f *Finding) bool { return f.mend != nil })
 }
 
 // rel is the context's directory from the base.
