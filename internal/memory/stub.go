@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 )
@@ -80,11 +81,9 @@ func stubCalls(calls []contextstore.ToolCall, most int, seq int64) []contextstor
 // replaced whole, by one.
 func stubArguments(arguments string, most int, seq int64) string {
 	var b bytes.Buffer
-	put := func(v any) {
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(v)         // a text always can be
-		b.Truncate(b.Len() - 1) // its line end
+	put := func(text string) {
+		quoted, _ := jsonl.Marshal(text) // a text always can be
+		b.Write(quoted)
 	}
 	b.WriteByte('{')
 	err := members(arguments, func(name string, value json.RawMessage) {
