@@ -90,18 +90,17 @@ func (b *billing) lines(log string, f func(at int64, line []byte) (damaged, err 
 // decisions are those about the window, oldest first.
 func (b *billing) decisions() iter.Seq[contextstore.WindowEvent] {
 	return func(yield func(contextstore.WindowEvent) bool) {
-		enough := errors.New("enough")
 		err := b.lines(contextstore.Window, func(_ int64, line []byte) (damaged, err error) {
 			var e contextstore.WindowEvent
 			if err := json.Unmarshal(line, &e); err != nil {
 				return err, nil
 			}
 			if !yield(e) {
-				return nil, enough
+				return nil, errEnough
 			}
 			return nil, nil
 		})
-		if !errors.Is(err, enough) {
+		if !errors.Is(err, errEnough) {
 			b.failed = err
 		}
 	}

@@ -113,7 +113,7 @@ func passed(c contextstore.ToolCall) (command string) {
 // looksLikeError reports that a text is rather what a server or a client says
 // where it failed than a summary.
 func looksLikeError(text string) bool {
-	if looksFailed(text) {
+	if len(text) < maxFailed && failed().MatchString(text) {
 		return true
 	}
 	text = strings.ToLower(strings.TrimLeft(text, "[({*#` \t\n"))
