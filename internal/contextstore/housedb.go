@@ -106,12 +106,11 @@ func (d *HouseDB) use(ctx context.Context, f func(h *database.Handles) error) er
 }
 
 // list returns what a query of house.db finds, each row as scan reads it.
-func list[T any](ctx context.Context, d *HouseDB, scan func(*sql.Rows) (T, error), query string, args ...any) (all []T, err error) {
-	err = d.use(ctx, func(h *database.Handles) error {
-		all, err = database.Read(ctx, h.R, scan, query, args...)
-		return err
-	})
-	return all, err
+func list[T any](ctx context.Context, d *HouseDB, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+	if _, err := d.file.Check(ctx); err != nil {
+		return nil, err
+	}
+	return database.List(ctx, d.file, scan, query, args...)
 }
 
 // Row is the row of a context, with the effects that were delivered taken off. Without

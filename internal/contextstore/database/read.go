@@ -42,6 +42,15 @@ func Read[T any](ctx context.Context, db Reader, scan func(*sql.Rows) (T, error)
 	return all, nil
 }
 
+// List is Read of an open database.
+func List[T any](ctx context.Context, d Database, scan func(*sql.Rows) (T, error), query string, args ...any) (all []T, err error) {
+	err = d.Use(func(h *Handles) error {
+		all, err = Read(ctx, h.R, scan, query, args...)
+		return err
+	})
+	return all, err
+}
+
 // Text reads a row of one text.
 func Text(rows *sql.Rows) (s string, err error) {
 	err = rows.Scan(&s)
