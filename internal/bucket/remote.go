@@ -145,7 +145,7 @@ func (b *remote) once(ctx context.Context, method, name string, query url.Values
 	if name != "" {
 		at.Path += "/" + b.prefix + name
 	}
-	at.RawPath, at.RawQuery = escaped(at.Path, true), sortedQuery(query)
+	at.RawPath, at.RawQuery = escaped(at.Path), sortedQuery(query)
 	q, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, backoff.Permanent(err)

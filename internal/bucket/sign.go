@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,13 +27,9 @@ func (s S3) Sign(q *http.Request, body []byte, now time.Time) {
 	for name, values := range q.Header {
 		headers[strings.ToLower(name)] = strings.TrimSpace(strings.Join(values, ","))
 	}
-	names := make([]string, 0, len(headers))
-	for name := range headers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(headers))
 	var canonical strings.Builder
-	for _, part := range []string{q.Method, escaped(q.URL.Path, true), sortedQuery(q.URL.Query())} {
+	for _, part := range []string{q.Method, escaped(q.URL.Path), sortedQuery(q.URL.Query())} {
 		canonical.WriteString(part + "\n")
 	}
 	for _, name := range names {
@@ -55,26 +52,13 @@ func keyed(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// escaped is a text as the signature wants it in an address: only letters, digits and -._~ stay.
-func escaped(s string, path bool) string {
-	s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
-	if path {
-		s = strings.ReplaceAll(s, "%2F", "/")
-	}
-	return s
+// escaped is a path as the signature wants it in an address: only letters, digits, slashes and -._~ stay.
+func escaped(path string) string {
+	return strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(path))
 }
 
 // sortedQuery is a query by its names, escaped in the same way.
-func sortedQuery(q url.Values) string {
-	var all []string
-	for name, values := range q {
-		for _, v := range values {
-			all = append(all, escaped(name, false)+"="+escaped(v, false))
-		}
-	}
-	slices.Sort(all)
-	return strings.Join(all, "&")
-}
+func sortedQuery(q url.Values) string { return strings.ReplaceAll(q.Encode(), "+", "%20") }
 
 // Hash is the SHA-256 of bytes, in hex.
 func Hash(b []byte) string {

@@ -24,20 +24,17 @@ func (s *Store) Alerts(ctx context.Context) ([]Alert, error) { return s.houseDB.
 
 // Alerts is Store.Alerts.
 func (d *HouseDB) Alerts(ctx context.Context) (all []Alert, err error) {
-	err = d.use(ctx, func(h *database.Handles) error {
-		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (a Alert, err error) {
-			var begun string
-			var ended sql.NullString
-			if err = rows.Scan(&a.Name, &a.About, &a.Text, &begun, &a.Told, &ended); err == nil {
-				a.Begun.Time, err = time.Parse(time.RFC3339, begun)
-			}
-			if err == nil && ended.Valid {
-				a.Ended.Time, err = time.Parse(time.RFC3339, ended.String)
-			}
-			return a, err
-		}, `SELECT name, about, text, begun_at, told, ended_at FROM alerts ORDER BY name, about`)
-		return err
-	})
+	all, err = list(ctx, d, func(rows *sql.Rows) (a Alert, err error) {
+		var begun string
+		var ended sql.NullString
+		if err = rows.Scan(&a.Name, &a.About, &a.Text, &begun, &a.Told, &ended); err == nil {
+			a.Begun.Time, err = time.Parse(time.RFC3339, begun)
+		}
+		if err == nil && ended.Valid {
+			a.Ended.Time, err = time.Parse(time.RFC3339, ended.String)
+		}
+		return a, err
+	}, `SELECT name, about, text, begun_at, told, ended_at FROM alerts ORDER BY name, about`)
 	if err != nil {
 		return nil, fmt.Errorf("read the alerts: %w", err)
 	}
@@ -57,11 +54,7 @@ func (s *Store) DropAlert(ctx context.Context, a Alert) error {
 }
 
 func (s *Store) changeAlert(ctx context.Context, a Alert, text string, args ...any) error {
-	err := s.inHouse(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, text, args...)
-		return err
-	})
-	if err != nil {
+	if err := s.exec(ctx, text, args...); err != nil {
 		return fmt.Errorf("keep the alert %s %s: %w", a.Name, a.About, err)
 	}
 	return nil
@@ -76,13 +69,10 @@ type GivenUp struct {
 
 // GivenUpSince tells of which channels events were given up since a time.
 func (s *Store) GivenUpSince(ctx context.Context, since time.Time) (all []GivenUp, err error) {
-	err = s.houseDB.use(ctx, func(h *database.Handles) error {
-		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (g GivenUp, err error) {
-			return g, rows.Scan(&g.Channel, &g.Events, &g.Last)
-		}, `SELECT l.channel, g.events, l.id FROM (SELECT count(*) AS events, max(seq) AS seq FROM inbox INDEXED BY idx_inbox_failed WHERE failed<>'' AND done_at>=? GROUP BY channel) AS g
-			JOIN inbox AS l ON l.seq=g.seq ORDER BY l.channel`, Time{Time: since.UTC()}.String())
-		return err
-	})
+	all, err = list(ctx, s.houseDB, func(rows *sql.Rows) (g GivenUp, err error) {
+		return g, rows.Scan(&g.Channel, &g.Events, &g.Last)
+	}, `SELECT l.channel, g.events, l.id FROM (SELECT count(*) AS events, max(seq) AS seq FROM inbox INDEXED BY idx_inbox_failed WHERE failed<>'' AND done_at>=? GROUP BY channel) AS g
+		JOIN inbox AS l ON l.seq=g.seq ORDER BY l.channel`, Time{Time: since.UTC()}.String())
 	if err != nil {
 		return nil, fmt.Errorf("read the inbox: %w", err)
 	}

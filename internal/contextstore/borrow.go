@@ -49,7 +49,7 @@ func (c *Context) giveBack(ctx context.Context, was State) (asked Request, ok bo
 	if err = c.lost; err == nil {
 		err = c.saveState(true)
 	}
-	if asked, ok = c.request(); err == nil && c.state.TaskStatus != task.Running {
+	if asked, ok = readRequest(c.dir); err == nil && c.state.TaskStatus != task.Running {
 		err = c.leave(ctx)
 	} else if err == nil {
 		if err = c.store.FS.Remove(filepath.Join(c.dir, LockFile)); err == nil {

@@ -38,7 +38,7 @@ func (s *Store) Claim(ctx context.Context, uuid string) (*Context, []string, err
 	}
 	// A pause that a dead owner was asked for is done: that it is taken up again
 	// is what somebody wants now. A stop stays asked.
-	if r, ok := c.request(); ok && r.Action == Pause && r.At.Before(c.since.Time) {
+	if r, ok := readRequest(c.dir); ok && r.Action == Pause && r.At.Before(c.since.Time) {
 		if err := s.FS.Remove(filepath.Join(c.dir, requestFile)); err != nil {
 			repairs = append(repairs, err.Error())
 		}

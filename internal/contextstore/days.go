@@ -152,7 +152,7 @@ func (s *Store) ReserveDay(ctx context.Context, r DayRun, l DayLimits, taken, ne
 		return Grant{}, fmt.Errorf("reserve what %s may take: %w", r.UUID, err)
 	}
 	if rolled {
-		_ = s.forgetRuns(ctx) // what is left of them, another day removes
+		s.forgetRuns(ctx)
 	}
 	if refused != nil {
 		return Grant{}, refused
@@ -248,11 +248,7 @@ func (s *Store) waited(ctx context.Context, tx *sql.Tx, uuid string, l DayLimits
 
 // StayPaused forgets that a run waits for another day: somebody wants it paused.
 func (s *Store) StayPaused(ctx context.Context, uuid string) error {
-	err := s.inHouse(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE day_runs SET waits='' WHERE uuid=? AND waits<>''`, uuid)
-		return err
-	})
-	if err != nil {
+	if err := s.exec(ctx, `UPDATE day_runs SET waits='' WHERE uuid=? AND waits<>''`, uuid); err != nil {
 		return fmt.Errorf("keep %s paused: %w", uuid, err)
 	}
 	return nil
@@ -274,6 +270,14 @@ func (s *Store) inHouse(ctx context.Context, f func(tx *sql.Tx) error) error {
 			}
 			return tx.Commit()
 		})
+	})
+}
+
+// exec changes house.db by one statement.
+func (s *Store) exec(ctx context.Context, query string, args ...any) error {
+	return s.inHouse(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, query, args...)
+		return err
 	})
 }
 
@@ -388,28 +392,24 @@ func (d *HouseDB) NearLimits(ctx context.Context, l DayLimits, share float64, no
 			}
 		}
 	}
-	err = d.use(ctx, func(h *database.Handles) error {
-		type use struct {
-			user  string
-			taken Amount
-		}
-		users, err := database.Read(ctx, h.R, func(rows *sql.Rows) (u use, err error) {
-			p := u.taken.Parts()
-			return u, rows.Scan(&u.user, p[0], p[1], p[2], p[3])
-		}, `SELECT user, turns, tokens, cost_micro_usd, active_ms FROM day_budgets WHERE day=? ORDER BY user`, DayOf(now))
-		all, scopes := Amount{}, l.scopes()
-		for _, u := range users {
-			all = all.plus(u.taken)
-		}
-		near = nil
-		add(scopes[1].section, "", scopes[1].limit, all)
-		for _, u := range users {
-			add(scopes[0].section, u.user, scopes[0].limit, u.taken)
-		}
-		return err
-	})
+	type use struct {
+		user  string
+		taken Amount
+	}
+	users, err := list(ctx, d, func(rows *sql.Rows) (u use, err error) {
+		p := u.taken.Parts()
+		return u, rows.Scan(&u.user, p[0], p[1], p[2], p[3])
+	}, `SELECT user, turns, tokens, cost_micro_usd, active_ms FROM day_budgets WHERE day=? ORDER BY user`, DayOf(now))
 	if err != nil {
 		return nil, fmt.Errorf("read what the day took: %w", err)
+	}
+	all, scopes := Amount{}, l.scopes()
+	for _, u := range users {
+		all = all.plus(u.taken)
+	}
+	add(scopes[1].section, "", scopes[1].limit, all)
+	for _, u := range users {
+		add(scopes[0].section, u.user, scopes[0].limit, u.taken)
 	}
 	return near, nil
 }
@@ -422,24 +422,14 @@ func (s *Store) NearLimits(ctx context.Context, l DayLimits, share float64, now 
 func lastKept(now time.Time) string { return DayOf(now.AddDate(0, 0, -keepDays)) }
 
 // forgetRuns removes what is known of runs that ended long ago. One that is
-// paused keeps what was settled of it, however long that lasts.
-func (s *Store) forgetRuns(ctx context.Context) error {
-	var old []string
-	err := s.houseDB.file.Use(func(h *database.Handles) (err error) {
-		old, err = database.Read(ctx, h.R, database.Text, `SELECT uuid FROM day_runs WHERE day<?`, lastKept(s.Now()))
-		return err
-	})
+// paused keeps what was settled of it, however long that lasts. What is left of them,
+// another day removes.
+func (s *Store) forgetRuns(ctx context.Context) {
+	old, _ := list(ctx, s.houseDB, database.Text, `SELECT uuid FROM day_runs WHERE day<?`, lastKept(s.Now()))
 	for _, uuid := range old {
 		if v, verr := s.View(uuid); !errors.Is(verr, ErrNotFound) && (verr != nil || !v.Status().Final()) {
 			continue
 		}
-		err = errors.Join(err, s.inHouse(ctx, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, `DELETE FROM day_runs WHERE uuid=?`, uuid)
-			return err
-		}))
+		_ = s.exec(ctx, `DELETE FROM day_runs WHERE uuid=?`, uuid)
 	}
-	if err != nil {
-		return fmt.Errorf("forget runs of past days: %w", err)
-	}
-	return nil
 }

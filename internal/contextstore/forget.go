@@ -37,11 +37,7 @@ func (s *Store) Forget(ctx context.Context, r Retention) error {
 	}
 	before := Time{Time: s.Now().Add(-longest - forgetAfter)}.String()
 	for after := ""; ; {
-		var old []string
-		err := s.houseDB.use(ctx, func(h *database.Handles) (err error) {
-			old, err = database.Read(ctx, h.R, database.Text, oldRuns, before, before, after, forgetBatch)
-			return err
-		})
+		old, err := list(ctx, s.houseDB, database.Text, oldRuns, before, before, after, forgetBatch)
 		var gone []string
 		for _, id := range old {
 			if _, ferr := s.dir(id); errors.Is(ferr, ErrNotFound) && uuid.Validate(id) == nil {

@@ -105,6 +105,14 @@ func (d *HouseDB) use(ctx context.Context, f func(h *database.Handles) error) er
 	return d.file.Use(f)
 }
 
+// list returns what a query of house.db finds, each row as scan reads it.
+func list[T any](ctx context.Context, d *HouseDB, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+	if _, err := d.file.Check(ctx); err != nil {
+		return nil, err
+	}
+	return database.List(ctx, d.file, scan, query, args...)
+}
+
 // Row is the row of a context, with the effects that were delivered taken off. Without
 // a house.db (nil), and with an error, every effect counts as pending.
 func (d *HouseDB) Row(ctx context.Context, m Metadata, s State) (Row, error) {

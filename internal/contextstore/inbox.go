@@ -63,16 +63,13 @@ func (s *Store) ChangeInbox(ctx context.Context, add []Incoming, settle []Settle
 // WaitingInbox returns what waits in the inbox in the order in which it came, without the
 // bodies.
 func (s *Store) WaitingInbox(ctx context.Context) (all []Incoming, err error) {
-	err = s.houseDB.use(ctx, func(h *database.Handles) (err error) {
-		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (e Incoming, err error) {
-			var at string
-			if err = rows.Scan(&e.Seq, &e.Channel, &e.ID, &e.Queue, &at); err == nil {
-				e.ReceivedAt.Time, err = time.Parse(time.RFC3339, at)
-			}
-			return e, err
-		}, `SELECT seq, channel, id, queue, received_at FROM inbox WHERE done_at IS NULL ORDER BY seq`)
-		return err
-	})
+	all, err = list(ctx, s.houseDB, func(rows *sql.Rows) (e Incoming, err error) {
+		var at string
+		if err = rows.Scan(&e.Seq, &e.Channel, &e.ID, &e.Queue, &at); err == nil {
+			e.ReceivedAt.Time, err = time.Parse(time.RFC3339, at)
+		}
+		return e, err
+	}, `SELECT seq, channel, id, queue, received_at FROM inbox WHERE done_at IS NULL ORDER BY seq`)
 	if err != nil {
 		return nil, fmt.Errorf("read the inbox: %w", err)
 	}
@@ -93,11 +90,7 @@ func (s *Store) InboxBody(ctx context.Context, seq int64) (body []byte, err erro
 // ForgetInbox removes the ids of what was settled before a time: an event that is sent again
 // after that is a new one.
 func (s *Store) ForgetInbox(ctx context.Context, before time.Time) error {
-	err := s.inHouse(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE done_at IS NOT NULL AND done_at<?`, Time{Time: before}.String())
-		return err
-	})
-	if err != nil {
+	if err := s.exec(ctx, `DELETE FROM inbox WHERE done_at IS NOT NULL AND done_at<?`, Time{Time: before}.String()); err != nil {
 		return fmt.Errorf("clear the inbox: %w", err)
 	}
 	return nil

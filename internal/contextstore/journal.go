@@ -104,15 +104,15 @@ func (j *Journal) open() (fixed []string, err error) {
 // Encode makes a line of v, which must become a JSON object. Every text in it
 // is redacted, the names of its fields too.
 func (j *Journal) Encode(v any) (Line, error) {
-	b, err := jsonl.Append(nil, v)
+	text, err := jsonl.Marshal(v)
 	if err != nil {
 		return Line{}, err
 	}
-	text := bytes.TrimSuffix(b, []byte("\n"))
 	if err := jsonl.Check(text); err != nil {
 		return Line{}, fmt.Errorf("encode %T: %w", v, err)
 	}
-	if b, err = jsonl.Redact(text, j.c.clean); err != nil {
+	b, err := jsonl.Redact(text, j.c.clean)
+	if err != nil {
 		return Line{}, fmt.Errorf("encode %T: %w", v, err)
 	}
 	if len(b) >= MaxJournalLine {

@@ -32,10 +32,7 @@ func (d *HouseDB) Mark(ctx context.Context, scope, name string) (value string, e
 
 // Marks returns the names under which something is kept in a scope, in their order.
 func (s *Store) Marks(ctx context.Context, scope string) (names []string, err error) {
-	err = s.houseDB.use(ctx, func(h *database.Handles) (err error) {
-		names, err = database.Read(ctx, h.R, database.Text, `SELECT name FROM marks WHERE scope=? ORDER BY name`, scope)
-		return err
-	})
+	names, err = list(ctx, s.houseDB, database.Text, `SELECT name FROM marks WHERE scope=? ORDER BY name`, scope)
 	if err != nil {
 		return nil, fmt.Errorf("read the marks of %s: %w", scope, err)
 	}
@@ -47,14 +44,9 @@ func (s *Store) MarkOnce(ctx context.Context, scope, name string, value func() s
 	if kept, err := s.Mark(ctx, scope, name); kept != "" || err != nil {
 		return kept, err
 	}
-	err := s.houseDB.use(ctx, func(h *database.Handles) error {
-		return database.Retry(ctx, func() error {
-			_, err := h.W.ExecContext(ctx, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?) ON CONFLICT(scope, name) DO NOTHING`, scope, name, value(), s.now().String())
-			return err
-		})
-	})
+	err := s.keepMark(ctx, scope, name, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?) ON CONFLICT(scope, name) DO NOTHING`, scope, name, value(), s.now().String())
 	if err != nil {
-		return "", fmt.Errorf("keep the mark %s of %s: %w", name, scope, err)
+		return "", err
 	}
 	return s.Mark(ctx, scope, name)
 }
@@ -62,14 +54,18 @@ func (s *Store) MarkOnce(ctx context.Context, scope, name string, value func() s
 // SetMark keeps a short value durably in house.db: what a door must remember
 // and no directory can tell, as how far the comments of a repository were read. "" forgets it.
 func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
+	if value == "" {
+		return s.keepMark(ctx, scope, name, `DELETE FROM marks WHERE scope=? AND name=?`, scope, name)
+	}
+	return s.keepMark(ctx, scope, name, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?)
+		ON CONFLICT(scope, name) DO UPDATE SET value=excluded.value, marked_at=excluded.marked_at`, scope, name, value, s.now().String())
+}
+
+// keepMark changes a mark by one statement, which needs no transaction.
+func (s *Store) keepMark(ctx context.Context, scope, name, query string, args ...any) error {
 	err := s.houseDB.use(ctx, func(h *database.Handles) error {
 		return database.Retry(ctx, func() error {
-			if value == "" {
-				_, err := h.W.ExecContext(ctx, `DELETE FROM marks WHERE scope=? AND name=?`, scope, name)
-				return err
-			}
-			_, err := h.W.ExecContext(ctx, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?)
-				ON CONFLICT(scope, name) DO UPDATE SET value=excluded.value, marked_at=excluded.marked_at`, scope, name, value, s.now().String())
+			_, err := h.W.ExecContext(ctx, query, args...)
 			return err
 		})
 	})

@@ -20,7 +20,7 @@ func (s *Store) Undelivered(ctx context.Context, uuid string) ([]Effect, error) 
 	if err != nil || len(st.Outbox) == 0 {
 		return nil, err
 	}
-	acked, err := s.acked(ctx, uuid)
+	acked, err := s.houseDB.acked(ctx, uuid)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +91,6 @@ func (s *Store) mendRow(ctx context.Context, uuid string) error {
 // Delivered returns what came of each effect of a run that was acknowledged, by
 // its key.
 func (s *Store) Delivered(ctx context.Context, uuid string) (map[string]string, error) {
-	return s.acked(ctx, uuid)
-}
-
-// acked are the keys of a run's acknowledged effects and their results.
-func (s *Store) acked(ctx context.Context, uuid string) (map[string]string, error) {
 	return s.houseDB.acked(ctx, uuid)
 }
 

@@ -24,7 +24,7 @@ type Past struct {
 	summaries disk.Plain
 	before    int64 // the first message that came later
 	event     *WindowEvent
-	damaged   []Damage
+	damaged   Damages
 }
 
 // Damage is a line that could not be read, or something that is missing.
@@ -34,8 +34,19 @@ type Damage struct {
 	Why    error
 }
 
+// Damages are those that were found, each once, and of very many the first.
+type Damages []Damage
+
 // maxDamage is how many damaged lines are told.
 const maxDamage = 100
+
+// Add notes damage.
+func (all *Damages) Add(file string, at int64, why error) {
+	known := slices.ContainsFunc(*all, func(d Damage) bool { return d.File == file && d.Offset == at && d.Why.Error() == why.Error() })
+	if len(*all) < maxDamage && !known {
+		*all = append(*all, Damage{file, at, why})
+	}
+}
 
 // Past opens the context as it was before the message numbered before, which was
 // written at a time. It finds the decision about the window that was in force.
@@ -74,13 +85,6 @@ func (p *Past) Close() error {
 // Damaged is what could not be read so far; of very much the first.
 func (p *Past) Damaged() []Damage { return slices.Clone(p.damaged) }
 
-func (p *Past) damage(file string, at int64, why error) {
-	known := slices.ContainsFunc(p.damaged, func(d Damage) bool { return d.File == file && d.Offset == at && d.Why.Error() == why.Error() })
-	if len(p.damaged) < maxDamage && !known {
-		p.damaged = append(p.damaged, Damage{file, at, why})
-	}
-}
-
 // each calls f with the lines of a file from an offset on, until it returns
 // false. What f finds damaged is noted, but for a last line that lacks its end:
 // somebody may be writing it.
@@ -97,7 +101,7 @@ func (p *Past) each(file disk.Plain, name string, offset int64, f func(at int64,
 		at += offset
 		more, err := f(at, line)
 		if err != nil && at+int64(len(line)) < size {
-			p.damage(name, at, err)
+			p.damaged.Add(name, at, err)
 		}
 		return more
 	})
@@ -122,7 +126,7 @@ func (p *Past) find(written Time) error {
 	if seq == p.event.FromSeq {
 		return nil
 	}
-	p.damage(Window, -1, i18n.E("contextstore.past_offset", p.event.ID, p.event.FromSeq, at))
+	p.damaged.Add(Window, -1, i18n.E("contextstore.past_offset", p.event.ID, p.event.FromSeq, at))
 	l := &MessageLog{file: p.messages}
 	p.event.Offset, err = l.OffsetOf(p.event.FromSeq)
 	return err
@@ -177,7 +181,7 @@ func (p *Past) Messages(offset int64, f func(m Message) bool) error {
 func (p *Past) ReadImage(i Image) ([]byte, error) {
 	data, err := readImage(p.dir, i)
 	if err != nil {
-		p.damage(i.Path, -1, err)
+		p.damaged.Add(i.Path, -1, err)
 	}
 	return data, err
 }
@@ -199,7 +203,7 @@ func (p *Past) SummaryOf(id int64) (s *Summary, err error) {
 		}
 	}
 	if s == nil {
-		p.damage(Summaries, -1, i18n.E("contextstore.past_summary", id))
+		p.damaged.Add(Summaries, -1, i18n.E("contextstore.past_summary", id))
 	}
 	return s, nil
 }

@@ -71,16 +71,13 @@ func (s *Store) Links(ctx context.Context) ([]Link, error) {
 
 // Links is Store.Links as house.db has it now.
 func (d *HouseDB) Links(ctx context.Context) (all []Link, err error) {
-	err = d.use(ctx, func(h *database.Handles) error {
-		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (l Link, err error) {
-			var at string
-			if err = rows.Scan(&l.Who, &l.Account, &at); err == nil {
-				l.At.Time, err = time.Parse(time.RFC3339, at)
-			}
-			return l, err
-		}, `SELECT who, account, linked_at FROM links ORDER BY who`)
-		return err
-	})
+	all, err = list(ctx, d, func(rows *sql.Rows) (l Link, err error) {
+		var at string
+		if err = rows.Scan(&l.Who, &l.Account, &at); err == nil {
+			l.At.Time, err = time.Parse(time.RFC3339, at)
+		}
+		return l, err
+	}, `SELECT who, account, linked_at FROM links ORDER BY who`)
 	if err != nil {
 		return nil, fmt.Errorf("read who is linked: %w", err)
 	}
@@ -218,10 +215,7 @@ type Follower struct {
 // Follow has a conversation be told of a run until Unfollow. One that is told already stays as
 // it is.
 func (s *Store) Follow(ctx context.Context, f Follower) error {
-	err := s.inHouse(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO followers (uuid, session, reply_to, language) VALUES (?,?,?,?) ON CONFLICT DO NOTHING`, f.UUID, f.Session, f.ReplyTo, f.Language)
-		return err
-	})
+	err := s.exec(ctx, `INSERT INTO followers (uuid, session, reply_to, language) VALUES (?,?,?,?) ON CONFLICT DO NOTHING`, f.UUID, f.Session, f.ReplyTo, f.Language)
 	if err != nil {
 		return fmt.Errorf("follow %s: %w", f.UUID, err)
 	}
@@ -230,11 +224,7 @@ func (s *Store) Follow(ctx context.Context, f Follower) error {
 
 // Unfollow ends what Follow began.
 func (s *Store) Unfollow(ctx context.Context, f Follower) error {
-	err := s.inHouse(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM followers WHERE uuid=? AND session=?`, f.UUID, f.Session)
-		return err
-	})
-	if err != nil {
+	if err := s.exec(ctx, `DELETE FROM followers WHERE uuid=? AND session=?`, f.UUID, f.Session); err != nil {
 		return fmt.Errorf("follow %s no more: %w", f.UUID, err)
 	}
 	return nil
@@ -242,12 +232,9 @@ func (s *Store) Unfollow(ctx context.Context, f Follower) error {
 
 // Followers lists the conversations that are told of runs.
 func (s *Store) Followers(ctx context.Context) (all []Follower, err error) {
-	err = s.houseDB.use(ctx, func(h *database.Handles) error {
-		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (f Follower, err error) {
-			return f, rows.Scan(&f.UUID, &f.Session, &f.ReplyTo, &f.Language)
-		}, `SELECT uuid, session, reply_to, language FROM followers ORDER BY uuid, session`)
-		return err
-	})
+	all, err = list(ctx, s.houseDB, func(rows *sql.Rows) (f Follower, err error) {
+		return f, rows.Scan(&f.UUID, &f.Session, &f.ReplyTo, &f.Language)
+	}, `SELECT uuid, session, reply_to, language FROM followers ORDER BY uuid, session`)
 	if err != nil {
 		return nil, fmt.Errorf("read who follows runs: %w", err)
 	}

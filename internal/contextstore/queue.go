@@ -128,13 +128,12 @@ func (s *Store) View(uuid string) (View, error) {
 // index the directories tell.
 func (s *Store) Live(ctx context.Context, f func(Row) error) error {
 	if s.indexed() {
-		err := s.index.Unfinished(ctx, func(r Row) error {
+		return s.index.Unfinished(ctx, func(r Row) error {
 			if r.Status.Final() {
 				return nil // only the end of its transition is missing
 			}
 			return f(r)
 		})
-		return err
 	}
 	return Walk(s.BaseDir, liveDirs, func(dir string) error {
 		v, err := ReadView(dir)

@@ -3,13 +3,13 @@ package contextstore
 import (
 	"bytes"
 	"compress/gzip"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,10 +203,16 @@ func takes(f Filter, v View) bool {
 		(f.Since.IsZero() || !v.Metadata.CreatedAt.Before(f.Since))
 }
 
+// scanBatch is how many more contexts than it returns scan holds at once.
+const scanBatch = 256
+
 // scan returns the newest limit contexts for which keep is true.
 func scan(base string, limit int, who Viewer, keep func(View) bool) (Listing, error) {
-	out := Listing{Scanned: true}
-	var newest oldestFirst
+	out := Listing{Scanned: true, Views: []View{}}
+	newest := func() {
+		slices.SortFunc(out.Views, func(a, b View) int { return b.Metadata.CreatedAt.Compare(a.Metadata.CreatedAt.Time) })
+		out.Views = out.Views[:min(len(out.Views), max(limit, 0))]
+	}
 	var l Looker
 	err := walk(base, func(dir string) error {
 		v, err := l.View(dir)
@@ -220,32 +226,13 @@ func scan(base string, limit int, who Viewer, keep func(View) bool) (Listing, er
 			return nil
 		}
 		out.Total++
-		heap.Push(&newest, v)
-		if len(newest) > limit {
-			heap.Pop(&newest)
+		if out.Views = append(out.Views, v); len(out.Views)-limit >= scanBatch {
+			newest()
 		}
 		return nil
 	})
-	out.Views = make([]View, len(newest))
-	for i := len(newest) - 1; i >= 0; i-- {
-		out.Views[i] = heap.Pop(&newest).(View)
-	}
+	newest()
 	return out, errors.Join(err, l.Close())
-}
-
-// oldestFirst is a heap of views by creation time.
-type oldestFirst []View
-
-func (o oldestFirst) Len() int { return len(o) }
-func (o oldestFirst) Less(i, j int) bool {
-	return o[i].Metadata.CreatedAt.Before(o[j].Metadata.CreatedAt.Time)
-}
-func (o oldestFirst) Swap(i, j int) { o[i], o[j] = o[j], o[i] }
-func (o *oldestFirst) Push(v any)   { *o = append(*o, v.(View)) }
-func (o *oldestFirst) Pop() any {
-	last := (*o)[len(*o)-1]
-	*o = (*o)[:len(*o)-1]
-	return last
 }
 
 // Tail calls f with the last n whole lines of a log, oldest of them first. A

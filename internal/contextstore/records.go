@@ -20,11 +20,11 @@ type Records[T any] string
 // Append appends a line, redacted; durable has it survive a power cut. A torn line
 // before it gets its line end first, so that only the torn one is lost.
 func (n Records[T]) Append(s *Store, dir string, v T, durable bool) error {
-	raw, err := jsonl.Append(nil, v)
+	raw, err := jsonl.Marshal(v)
 	if err != nil {
 		return err
 	}
-	line, err := jsonl.Redact(raw[:len(raw)-1], func(text string) string { return jsonl.Valid(s.Redact(text)) })
+	line, err := jsonl.Redact(raw, func(text string) string { return jsonl.Valid(s.Redact(text)) })
 	if err != nil {
 		return err
 	}

@@ -41,9 +41,6 @@ type Request struct {
 // where nobody asks anything. It costs one stat.
 func (c *Context) Request() (Request, bool) { return readRequest(c.Dir()) }
 
-// request is Request for a caller who holds mu.
-func (c *Context) request() (Request, bool) { return readRequest(c.dir) }
-
 // Pending returns what the last owner of a run was asked and did not see in
 // time: a stop that came while it paused. Who gives a paused run up looks for it
 // once the locks are released: whoever asks later finds no owner and does it.
@@ -183,7 +180,7 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string, w
 		return ControlResult{}, err
 	}
 	defer c.shut()
-	unlock, err := c.lockState(ctx)
+	unlock, err := LockState(ctx, c.dir, s.StateLockTimeout)
 	if err != nil {
 		return ControlResult{}, err
 	}
@@ -230,12 +227,6 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string, w
 		return ControlResult{Status: from}, err
 	}
 	return ControlResult{Status: to}, nil
-}
-
-// lockState takes .state.lock, which whoever changes the state of a context
-// without running it holds (store-v2 §5.3).
-func (c *Context) lockState(ctx context.Context) (release func(), err error) {
-	return LockState(ctx, c.dir, c.store.StateLockTimeout)
 }
 
 // StateLockTimeout is how long to wait for .state.lock (store-v2 §5.3).

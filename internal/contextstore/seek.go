@@ -157,57 +157,27 @@ func leadingSeq(b []byte) (n int64) {
 	return 0
 }
 
-// total is what a message says of the tokens up to it.
-type total struct {
-	seq          int64
-	before, with int64 // running totals without and with the message's own
-	ok           bool  // the line carries a running total
-}
-
-func totalOf(m Message, line []byte) *total {
-	t := &total{m.Seq, m.Sum - int64(m.Tokens), m.Sum, m.Sum > 0}
-	if !t.ok { // a total of 0, or none
-		var s struct{ Sum *int64 }
-		t.ok = json.Unmarshal(line, &s) == nil && s.Sum != nil
-	}
-	return t
-}
-
-// totalFrom is the total of the first message from off on, nil if there is none.
-func (l *MessageLog) totalFrom(r *lineReader, off int64) (t *total, err error) {
-	err = l.forward(r, off, func(m Message, raw []byte) bool { t = totalOf(m, raw); return false })
-	return t, err
-}
-
-// span finds the tokens of the messages from to to by the running totals around
-// them. It is not ok where totals are missing or contradict each other.
-func (l *MessageLog) span(r *lineReader, from, to int64) (tokens int64, ok bool, err error) {
-	off, err := seek(r, from)
+// totalBefore is the running total before the first message whose number is at least
+// seq, that of all where there is none. It is not ok where the line carries none.
+func (l *MessageLog) totalBefore(r *lineReader, seq int64) (total int64, ok bool, err error) {
+	off, err := seek(r, seq)
 	if err != nil {
 		return 0, false, err
 	}
-	first, err := l.totalFrom(r, off)
-	if first == nil || err != nil || first.seq > to {
-		return 0, true, err
-	}
-	var end *total // the first that does not belong to them
-	if to < math.MaxInt64 {
-		if off, err = seek(r, to+1); err != nil {
-			return 0, false, err
+	found, own := false, int64(0)
+	take := func(m Message, line []byte) bool {
+		total, own, found, ok = m.Sum, int64(m.Tokens), true, m.Sum > 0
+		if !ok { // a total of 0, or none
+			var s struct{ Sum *int64 }
+			ok = json.Unmarshal(line, &s) == nil && s.Sum != nil
 		}
-		if end, err = l.totalFrom(r, off); err != nil {
-			return 0, false, err
-		}
+		return false
 	}
-	if end == nil { // they reach to the end of the file
-		err = l.backward(r, r.end, func(m Message, raw []byte) bool { end = totalOf(m, raw); return false })
-		if end == nil || err != nil {
-			return 0, false, err
-		}
-		end.before = end.with
+	if err = l.forward(r, off, take); err != nil || found {
+		return total - own, ok, err
 	}
-	tokens = end.before - first.before
-	return tokens, first.ok && end.ok && tokens >= 0, nil
+	err = l.backward(r, r.end, take)
+	return total, ok, err
 }
 
 // tokens is the sum of the tokens of the messages numbered from to to, both included. It
@@ -217,11 +187,15 @@ func (l *MessageLog) tokens(r *lineReader, from, to int64) (int64, error) {
 	if from > to {
 		return 0, nil
 	}
-	tokens, ok, err := l.span(r, from, to)
-	if ok || err != nil {
-		return tokens, err
+	before, known, err := l.totalBefore(r, from)
+	if err != nil {
+		return 0, err
 	}
-	tokens = 0
+	after, ok, err := l.totalBefore(r, to+1)
+	if err != nil || known && ok && after >= before {
+		return after - before, err
+	}
+	tokens := int64(0)
 	err = l.rangeOf(r, from, to, func(m Message, _ []byte) bool { tokens += int64(m.Tokens); return true })
 	return tokens, err
 }

@@ -1,7 +1,6 @@
 package contextstore
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -209,11 +208,11 @@ func (w *SessionWriter) append(log string, durable bool, lines []any) (err error
 
 // encode makes a line of v without its newline.
 func (x *Session) encode(v any) ([]byte, error) {
-	b, err := jsonl.Append(nil, v)
+	text, err := jsonl.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	b, err = jsonl.Redact(bytes.TrimSuffix(b, []byte("\n")), func(s string) string { return jsonl.Valid(x.clean(s)) })
+	b, err := jsonl.Redact(text, func(s string) string { return jsonl.Valid(x.clean(s)) })
 	if err == nil && len(b) >= MaxJournalLine {
 		err = fmt.Errorf("%d bytes are more than a line may have, %d", len(b), MaxJournalLine)
 	}

@@ -87,7 +87,7 @@ func (c *Context) undelivered(ctx context.Context) []Effect {
 	if len(c.state.Outbox) == 0 {
 		return nil
 	}
-	acked, err := c.store.acked(ctx, c.meta.UUID)
+	acked, err := c.store.houseDB.acked(ctx, c.meta.UUID)
 	if err != nil {
 		c.store.tell(err)
 	}
@@ -148,7 +148,7 @@ func (c *Context) leave(ctx context.Context) error {
 	if left := "." + keptFile + ".tmp"; disk.Exists(filepath.Join(c.dir, left)) { // an owner was killed at it
 		files = append(files, left)
 	}
-	if r, ok := c.request(); !ok || r.Action != Stop || c.state.TaskStatus != task.Paused {
+	if r, ok := readRequest(c.dir); !ok || r.Action != Stop || c.state.TaskStatus != task.Paused {
 		files = append(files, requestFile)
 	} // else it came too late for this owner, who still has to do it: Pending
 	if c.state.TaskStatus.Final() {

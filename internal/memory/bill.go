@@ -1,14 +1,13 @@
 package memory
 
 import (
-	"bytes"
-	"encoding/json"
 	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/llm"
 )
 
@@ -125,7 +124,7 @@ type Tally struct {
 
 	all, verification Calls // bytes
 	parts, first      sizes
-	buf               bytes.Buffer
+	buf               []byte
 }
 
 // NewTally begins a conversation whose requests begin with so many bytes of tools.
@@ -141,18 +140,15 @@ func (t *Tally) Show(m llm.Message, part, kind string) {
 	if part == PartRecent && !slices.Contains(askAside, kind) {
 		t.verifying = kind == askVerify || strings.HasPrefix(kind, askVerify+"/")
 	}
-	p := piece{size: t.size(m, part, kind), hash: maphash.Bytes(t.seed, t.buf.Bytes())}
+	p := piece{size: t.size(m, part, kind), hash: maphash.Bytes(t.seed, t.buf)}
 	t.pieces = append(t.pieces, p)
 	t.window.add(p.size)
 }
 
 // size is that of a message, which buf holds then.
 func (t *Tally) size(m llm.Message, part, kind string) (s sizes) {
-	t.buf.Reset()
-	e := json.NewEncoder(&t.buf)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(Form(m, false)) // texts and numbers always encode
-	all := t.buf.Len() + len(m.Images)*imageTokens*billed
+	t.buf, _ = jsonl.Append(t.buf[:0], Form(m, false)) // texts and numbers always encode
+	all := len(t.buf) + len(m.Images)*imageTokens*billed
 	split := func(name string, text int, rest string) { // escapes are shared out
 		n := all * text / max(len(bulkOf(m)), 1)
 		s.put(name, min(n, all))

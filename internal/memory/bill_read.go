@@ -63,21 +63,12 @@ type billing struct {
 	stale   bool // a decision was made since the window was assembled
 	window  *Window
 	screen  *screen
-	damaged []contextstore.Damage
+	damaged contextstore.Damages
 	failed  error // of reading the decisions
 }
 
 func newBilling(v contextstore.View, tools int) *billing {
 	return &billing{view: v, tally: NewTally(tools), front: pinned, kinds: map[int64]string{}}
-}
-
-func (b *billing) damage(file string, at int64, why error) {
-	known := slices.ContainsFunc(b.damaged, func(d contextstore.Damage) bool {
-		return d.File == file && d.Offset == at && d.Why.Error() == why.Error()
-	})
-	if len(b.damaged) < maxDamage && !known {
-		b.damaged = append(b.damaged, contextstore.Damage{File: file, Offset: at, Why: why})
-	}
 }
 
 // lines calls f for each line of a log, with where it begins. A line of which f
@@ -88,7 +79,7 @@ func (b *billing) lines(log string, f func(at int64, line []byte) (damaged, err 
 	var torn error
 	return b.view.Tail(log, -1, func(line []byte) (err error) {
 		if torn != nil {
-			b.damage(log, begin, torn)
+			b.damaged.Add(log, begin, torn)
 		}
 		begin, next = next, next+int64(len(line))+1
 		torn, err = f(begin, line)
@@ -96,24 +87,20 @@ func (b *billing) lines(log string, f func(at int64, line []byte) (damaged, err 
 	})
 }
 
-// maxDamage is how many damaged lines are told.
-const maxDamage = 100
-
 // decisions are those about the window, oldest first.
 func (b *billing) decisions() iter.Seq[contextstore.WindowEvent] {
 	return func(yield func(contextstore.WindowEvent) bool) {
-		enough := errors.New("enough")
 		err := b.lines(contextstore.Window, func(_ int64, line []byte) (damaged, err error) {
 			var e contextstore.WindowEvent
 			if err := json.Unmarshal(line, &e); err != nil {
 				return err, nil
 			}
 			if !yield(e) {
-				return nil, enough
+				return nil, errEnough
 			}
 			return nil, nil
 		})
-		if !errors.Is(err, enough) {
+		if !errors.Is(err, errEnough) {
 			b.failed = err
 		}
 	}
@@ -209,7 +196,7 @@ func (b *billing) SummaryOf(id int64) (found *contextstore.Summary, err error) {
 		}
 	})
 	if found == nil && err == nil {
-		b.damage(contextstore.Summaries, -1, i18n.E("contextstore.past_summary", id))
+		b.damaged.Add(contextstore.Summaries, -1, i18n.E("contextstore.past_summary", id))
 	}
 	return found, err
 }

@@ -234,8 +234,6 @@ var failed = lazyregexp.New(`(?i)^[\s*#\[({<"'` + "`" + `]*(error\b|an error\b|e
 // may well be a summary of one.
 const maxFailed = 400
 
-func looksFailed(s string) bool { return len(s) < maxFailed && failed().MatchString(s) }
-
 func usage(u *llm.Usage) *contextstore.Usage {
 	if u == nil {
 		return nil

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/contextstore"
@@ -25,11 +26,7 @@ func (w *Window) meet(m contextstore.Message) contextstore.Message {
 		w.torn = true
 	}
 	w.after = m.Seq
-	answers := false
-	for _, c := range w.open {
-		answers = answers || c.ID == m.ToolCallID
-	}
-	answers = answers && m.Role == llm.RoleTool
+	answers := m.Role == llm.RoleTool && slices.ContainsFunc(w.open, func(c contextstore.ToolCall) bool { return c.ID == m.ToolCallID })
 	if len(w.holes) > 0 && !answers { // the other results come first
 		for _, c := range w.open {
 			w.remark(llm.Message{Role: llm.RoleTool, ToolCallID: string(c.ID), ToolName: c.Name, Content: lostResult, Failed: true})

@@ -284,12 +284,7 @@ func (h *InheritanceReader) from(ctx context.Context, v contextstore.View, runs 
 
 // Tainted reports whether text that nobody vouches for went into the earlier run.
 func (in *Inherited) Tainted() bool {
-	for _, f := range in.Facts {
-		if f.Leg == untrusted {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(in.Facts, func(f Fact) bool { return f.Leg == untrusted })
 }
 
 const untrusted = "untrusted"

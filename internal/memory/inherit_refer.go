@@ -60,15 +60,21 @@ func (e *Earlier) Metadata() ([]byte, error) {
 // Tools calls f with each finished call, oldest first, until f returns false. A
 // line that is none is passed over. It holds one of them at a time.
 func (e *Earlier) Tools(f func(contextstore.ToolRun) bool) error {
-	return e.each(contextstore.Tools, func(line []byte) bool {
+	err := e.view.Tail(contextstore.Tools, -1, func(line []byte) error {
 		r, err := contextstore.DecodeToolRun(line)
 		if err != nil {
-			return true
+			return nil
 		}
 		r.Tool, r.Result, r.Error = e.clean(r.Tool), e.clean(r.Result), e.clean(r.Error)
-		r.Args = e.json(r.Args)
-		return f(r)
+		if r.Args = e.json(r.Args); !f(r) {
+			return errEnough
+		}
+		return nil
 	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
 
 // Planning calls f with each line of the planning history, or of its compressed
@@ -100,17 +106,3 @@ func (e *Earlier) json(raw []byte) json.RawMessage {
 }
 
 var errEnough = errors.New("enough")
-
-// each calls f with the whole lines of a file; a missing one has none.
-func (e *Earlier) each(name string, f func(line []byte) bool) error {
-	err := e.view.Tail(name, -1, func(line []byte) error {
-		if !f(line) {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}

@@ -116,9 +116,13 @@ func (w *Window) note(from, to int, all int64) (string, error) {
 	return b.String(), nil
 }
 
-func short(s string) string {
-	if len(s) <= noteBytes {
+// short is a name, or its beginning.
+func short(s string) string { return beginning(s, noteBytes) }
+
+// beginning is the first most bytes of a text, or a little less.
+func beginning(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return whole(s[:noteBytes]) + "…"
+	return whole(s[:most]) + "…"
 }

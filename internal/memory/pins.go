@@ -113,16 +113,11 @@ func passed(c contextstore.ToolCall) (command string) {
 // looksLikeError reports that a text is rather what a server or a client says
 // where it failed than a summary.
 func looksLikeError(text string) bool {
-	if looksFailed(text) {
+	if len(text) < maxFailed && failed().MatchString(text) {
 		return true
 	}
 	text = strings.ToLower(strings.TrimLeft(text, "[({*#` \t\n"))
-	for _, head := range [...]string{"llm error", "api error", "request failed", "timeout", "i can’t"} {
-		if strings.HasPrefix(text, head) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"llm error", "api error", "request failed", "timeout", "i can’t"}, func(head string) bool { return strings.HasPrefix(text, head) })
 }
 
 // foreign reports that a text is mostly in a script that its source has hardly:

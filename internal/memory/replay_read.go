@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/llm"
 	scripted "toritsugi/internal/llm/script"
 	"toritsugi/internal/redact"
@@ -206,15 +207,14 @@ func (r *recordedRun) asked() bool {
 
 // script is the script model of the recorded answers.
 func (r *recordedRun) script() (llm.Client, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
+	var lines []byte
 	for _, turn := range r.turns {
-		if err := e.Encode(turn[0]); err != nil {
+		var err error
+		if lines, err = jsonl.Append(lines, turn[0]); err != nil {
 			return nil, err
 		}
 	}
-	return scripted.Parse("recorded.jsonl", b.Bytes())
+	return scripted.Parse("recorded.jsonl", lines)
 }
 
 // played is a conversation with the script model. It serialises as the texts of

@@ -119,11 +119,11 @@ func (w *Window) compressOrNot(ctx context.Context, reason *string) (done bool, 
 	if w.policy.Summarizer == nil {
 		return false, nil
 	}
-	if w.refilled() {
-		*reason += fmt.Sprintf("; %d summaries followed each other closely and did not help", maxRefills)
-		return false, nil
-	}
 	for {
+		if w.refilled() {
+			*reason += fmt.Sprintf("; %d summaries followed each other closely and did not help", maxRefills)
+			return false, nil
+		}
 		err := w.compress(ctx, *reason)
 		var failed *failedError
 		switch {
@@ -131,10 +131,6 @@ func (w *Window) compressOrNot(ctx context.Context, reason *string) (done bool, 
 			w.failures, w.refused = 0, nil
 			if w.Tokens() <= w.cap {
 				return true, nil
-			}
-			if w.refilled() {
-				*reason += fmt.Sprintf("; %d summaries followed each other closely and did not help", maxRefills)
-				return false, nil
 			}
 			continue // much arrived meanwhile, or what stays is large: the next one takes it in
 		case errors.Is(err, errNothing):

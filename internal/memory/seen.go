@@ -1,12 +1,11 @@
 package memory
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
@@ -339,12 +338,7 @@ type screen struct {
 
 func (s *screen) Append(m llm.Message) {
 	s.all, s.start = append(s.all, m), append(s.start, len(s.b))
-	buf := bytes.NewBuffer(s.b)
-	e := json.NewEncoder(buf)
-	e.SetEscapeHTML(false)
-	if e.Encode(Form(m, true)) == nil { // texts and bytes can always be
-		s.b = buf.Bytes()
-	}
+	s.b, _ = jsonl.Append(s.b, Form(m, true)) // texts and bytes can always be
 }
 
 func (s *screen) Reset() { *s = screen{transcript: transcript{b: s.b[:0]}} }

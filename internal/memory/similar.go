@@ -39,14 +39,6 @@ func SimilarTold(all []contextstore.View, clean func(string) string) string {
 	return b.String()
 }
 
-// beginning is the first n bytes of a text, or a little less.
-func beginning(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
-
 // SimilarFacts are what a similar run had come into touch with: whoever is told of it is in touch
 // with it, too.
 func SimilarFacts(v contextstore.View) []Fact { return facts(v) }

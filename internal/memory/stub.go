@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/jsonl"
 	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 )
@@ -33,21 +35,14 @@ func masked(m contextstore.Message) contextstore.Message {
 		m.Content = stub("tool output omitted", m.Content, m.Seq)
 	case m.Role == llm.RoleAssistant && len(m.ToolCalls) > 0:
 		m.ToolCalls = stubCalls(m.ToolCalls, bulky, m.Seq)
-	case m.Role == llm.RoleUser && len(m.Images) > 0 && fromTools(m.Images):
+	case m.Role == llm.RoleUser && len(m.Images) > 0 && !slices.ContainsFunc(m.Images, notOfTool):
 		m.Content += fmt.Sprintf("\n[%s omitted; recall ref %s]", counted(len(m.Images), "image"), ref(m.Seq))
 		m.Images = nil
 	}
 	return m
 }
 
-func fromTools(images []contextstore.Image) bool {
-	for _, i := range images {
-		if !strings.HasPrefix(i.Source, toolSource) {
-			return false
-		}
-	}
-	return true
-}
+func notOfTool(i contextstore.Image) bool { return !strings.HasPrefix(i.Source, toolSource) }
 
 // stub is the line that stands for a text.
 func stub(what, text string, seq int64) string {
@@ -73,7 +68,7 @@ func FindStub(s string) (string, bool) {
 // stubCalls are calls whose arguments of so many bytes and more are stubs. The
 // calls themselves are not changed.
 func stubCalls(calls []contextstore.ToolCall, most int, seq int64) []contextstore.ToolCall {
-	out := append([]contextstore.ToolCall(nil), calls...)
+	out := slices.Clone(calls)
 	for i := range out {
 		if len(out[i].Arguments) >= most {
 			out[i].Arguments = stubArguments(out[i].Arguments, most, seq)
@@ -86,11 +81,9 @@ func stubCalls(calls []contextstore.ToolCall, most int, seq int64) []contextstor
 // replaced whole, by one.
 func stubArguments(arguments string, most int, seq int64) string {
 	var b bytes.Buffer
-	put := func(v any) {
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(v)         // a text always can be
-		b.Truncate(b.Len() - 1) // its line end
+	put := func(text string) {
+		quoted, _ := jsonl.Marshal(text) // a text always can be
+		b.Write(quoted)
 	}
 	b.WriteByte('{')
 	err := members(arguments, func(name string, value json.RawMessage) {

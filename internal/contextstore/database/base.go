@@ -82,7 +82,7 @@ func Enter(ctx context.Context, dir string) (*Base, error) {
 // come takes the shared lock of a place.
 func come(ctx context.Context, name, at string, l locks) (*Base, error) {
 	b := &Base{name: name, at: at, locks: l, turns: make(chan struct{}, 1), alones: make(chan struct{}, 1), patience: patienceForOld}
-	if err := b.await(ctx, byteHouse, filelock.Shared); err != nil {
+	if err := b.locks.wait(ctx, byteHouse, filelock.Shared); err != nil {
 		b.Close()
 		if ctx.Err() != nil {
 			return nil, i18n.E("ledger.house_wait", name, err)
@@ -127,8 +127,7 @@ func (b *Base) Exclusive(ctx context.Context) (release func(), err error) {
 		leave()
 		return nil, i18n.E("ledger.house_moved", b.at)
 	}
-	err = b.lock(byteAlone, filelock.Exclusive)
-	if err != nil {
+	if err := b.locks.set(byteAlone, filelock.Exclusive); err != nil {
 		leave()
 		if errors.Is(err, filelock.ErrLocked) {
 			return nil, i18n.E("ledger.house_taken", b.name, err)
@@ -159,11 +158,11 @@ func (b *Base) migrate(ctx context.Context, needed func() (bool, error), do func
 	defer leave()
 	b.shared.Store(false)
 	b.unlock(byteHouse)
-	err = b.await(ctx, byteAlone, filelock.Exclusive)
+	err = b.locks.wait(ctx, byteAlone, filelock.Exclusive)
 	if err == nil {
 		defer b.unlock(byteAlone)
 	}
-	back := b.await(ctx, byteHouse, filelock.Shared)
+	back := b.locks.wait(ctx, byteHouse, filelock.Shared)
 	b.shared.Store(back == nil)
 	if err := errors.Join(err, back); err != nil {
 		return i18n.E("ledger.house_wait", b.name, err)
@@ -186,7 +185,7 @@ func (b *Base) Turn(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.await(ctx, byteTurn, filelock.Exclusive); err != nil {
+	if err := b.locks.wait(ctx, byteTurn, filelock.Exclusive); err != nil {
 		leave()
 		return nil, err
 	}
@@ -203,7 +202,7 @@ func (b *Base) Alone() bool { return b.alone.Load() }
 func (b *Base) Held() bool { return b.shared.Load() }
 
 func (b *Base) upgrade(ctx context.Context) error {
-	if err := b.await(ctx, byteHouse, filelock.Exclusive); err != nil {
+	if err := b.locks.wait(ctx, byteHouse, filelock.Exclusive); err != nil {
 		if ctx.Err() != nil {
 			return i18n.E("ledger.house_busy", b.name, err)
 		}
@@ -217,19 +216,10 @@ func (b *Base) upgrade(ctx context.Context) error {
 // in one step and without waiting.
 func (b *Base) downgrade() {
 	b.alone.Store(false)
-	_ = b.lock(byteHouse, filelock.Shared)
+	_ = b.locks.set(byteHouse, filelock.Shared)
 }
 
-func (b *Base) unlock(at int64) { _ = b.lock(at, filelock.None) }
-
-// lock takes a lock on one byte without waiting; filelock.ErrLocked if it is taken.
-func (b *Base) lock(at int64, kind filelock.Kind) error {
-	return b.locks.set(at, kind)
-}
-
-func (b *Base) await(ctx context.Context, at int64, kind filelock.Kind) error {
-	return b.locks.wait(ctx, at, kind)
-}
+func (b *Base) unlock(at int64) { _ = b.locks.set(at, filelock.None) }
 
 // enter takes the one place of c until leave is called. A place that is free is
 // had even if ctx has ended, so that what is then reported is the lock.

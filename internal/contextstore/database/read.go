@@ -14,21 +14,41 @@ type Reader interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
+// Each calls f with each row that a query finds, until f returns an error.
+func Each(ctx context.Context, db Reader, f func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err tells
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // Read returns what a query finds, each row as scan reads it.
 func Read[T any](ctx context.Context, db Reader, scan func(*sql.Rows) (T, error), query string, args ...any) (all []T, err error) {
-	rows, err := db.QueryContext(ctx, query, args...)
+	err = Each(ctx, db, func(rows *sql.Rows) error {
+		one, err := scan(rows)
+		all = append(all, one)
+		return err
+	}, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, rows.Err()
+	return all, nil
+}
+
+// List is Read of an open database.
+func List[T any](ctx context.Context, d Database, scan func(*sql.Rows) (T, error), query string, args ...any) (all []T, err error) {
+	err = d.Use(func(h *Handles) error {
+		all, err = Read(ctx, h.R, scan, query, args...)
+		return err
+	})
+	return all, err
 }
 
 // Text reads a row of one text.

@@ -49,12 +49,6 @@ func Set(f *os.File, r Range, kind Kind) error {
 	return nil
 }
 
-// Held reports whether somebody else holds a lock on the file. It takes none.
-func Held(f *os.File) bool {
-	probe := unix.Flock_t{Type: unix.F_WRLCK}
-	return unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &probe) == nil && probe.Type != unix.F_UNLCK
-}
-
 // Wait is Set that tries until ctx ends, whose error it then returns.
 func Wait(ctx context.Context, f *os.File, r Range, kind Kind) error {
 	return Poll(ctx, func() error { return Set(f, r, kind) })
@@ -188,7 +182,8 @@ func Locked(path string) bool {
 		return false
 	}
 	defer func() { _ = f.Close() }() // only looked at
-	return Held(f)
+	probe := unix.Flock_t{Type: unix.F_WRLCK}
+	return unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &probe) == nil && probe.Type != unix.F_UNLCK
 }
 
 // Close gives the lock up and closes the file. The lock goes first: a child that is

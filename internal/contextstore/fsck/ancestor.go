@@ -14,9 +14,7 @@ import (
 func (c *checker) ancestor() (Report, error) {
 	c.opt.Repair = false
 	note := func(kind string, args ...any) {
-		f := c.newFinding(c.base)
-		f.Kind, f.Args, f.Note = kind, args, true
-		c.tell(f)
+		c.tell(&Finding{Path: c.base, Kind: kind, Args: args, Note: true})
 	}
 	note("edition", c.edition)
 	err := c.statusDirs()
@@ -35,18 +33,14 @@ func (c *checker) ancestorRows() {
 	if err == nil {
 		err = a.Each(c.ctx, func(r index.Row) error {
 			if !isUUID(r.UUID) || len(c.places(r.UUID)) == 0 {
-				f := c.newFinding(index.File)
-				f.UUID, f.Kind = r.UUID, "row_alone"
-				c.tell(f)
+				c.tell(&Finding{Path: index.File, UUID: r.UUID, Kind: "row_alone"})
 			}
 			return nil
 		})
 		err = errors.Join(err, a.Close())
 	}
 	if err != nil && c.ctx.Err() == nil {
-		f := c.newFinding(index.File)
-		f.Kind, f.Args = "rows_unreadable", []any{err}
-		c.tell(f)
+		c.tell(&Finding{Path: index.File, Kind: "rows_unreadable", Args: []any{err}})
 	}
 }
 

@@ -132,9 +132,7 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 		c.baseFiles() // before the index is opened, whose side files get its rights
 	}
 	if err := contextstore.VerifyHouseDB(ctx, base); err != nil && ctx.Err() == nil {
-		f := c.newFinding(contextstore.HouseDBFile)
-		f.Kind, f.Args = "house_unreadable", []any{err}
-		c.tell(f)
+		c.tell(&Finding{Path: contextstore.HouseDBFile, Kind: "house_unreadable", Args: []any{err}})
 	}
 	if !o.Rows {
 		c.searchable()
@@ -154,9 +152,7 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 		err = c.wholeIndex()
 	}
 	if err != nil && ctx.Err() == nil {
-		f := c.newFinding(index.File)
-		f.Kind, f.Args = "rows_unreadable", []any{err}
-		c.tell(f)
+		c.tell(&Finding{Path: index.File, Kind: "rows_unreadable", Args: []any{err}})
 	}
 	return c.report, ctx.Err()
 }
@@ -167,8 +163,7 @@ func (c *checker) searchable() {
 	if err == nil || c.ctx.Err() != nil {
 		return
 	}
-	f := c.newFinding(search.File)
-	f.Kind, f.Args = "search_unreadable", []any{err}
+	f := &Finding{Path: search.File, Kind: "search_unreadable", Args: []any{err}}
 	if errors.Is(err, database.ErrLacks) || errors.Is(err, database.ErrBroken) {
 		f.Action = "unsearch"
 		f.mend = func() error {
@@ -216,10 +211,6 @@ type checker struct {
 	edition int // of an ancestor's tree, else 0
 	look    contextstore.Looker
 	open    int64 // files in an ancestor's tree that others may use
-}
-
-func (c *checker) newFinding(path string) *Finding {
-	return &Finding{Path: path}
 }
 
 // tell counts a finding and hands it on.
@@ -315,9 +306,7 @@ func (c *checker) entry(d string, e os.DirEntry) {
 	case strings.HasPrefix(e.Name(), ".tmp-") && d == contextstore.DirQueued && e.IsDir():
 		c.unfinished(rel)
 	case !run:
-		f := c.newFinding(rel)
-		f.Kind = "foreign"
-		c.tell(f)
+		c.tell(&Finding{Path: rel, Kind: "foreign"})
 	default:
 		if d == contextstore.DirCompleted {
 			c.ended++

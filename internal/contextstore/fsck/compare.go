@@ -29,8 +29,7 @@ func (c *checker) openRows() {
 		return
 	}
 	if err != nil && !errors.Is(err, database.ErrOlder) {
-		f := c.newFinding(index.File)
-		f.Kind, f.Args = "rows_unreadable", []any{err}
+		f := &Finding{Path: index.File, Kind: "rows_unreadable", Args: []any{err}}
 		if said := (*i18n.Error)(nil); errors.As(err, &said) {
 			f.Args = []any{said} // in the reader's language
 		}
@@ -79,14 +78,11 @@ func (c *checker) wholeIndex() error {
 	if whole, err := c.rows.Complete(c.ctx); err != nil || whole {
 		return err
 	}
-	f := c.newFinding(index.File)
 	if !c.opt.Repair && (!c.lacking || c.ended <= contextstore.MaxEnded) {
-		f.Kind, f.Note = "behind", true
-		c.tell(f)
+		c.tell(&Finding{Path: index.File, Kind: "behind", Note: true})
 		return nil
 	}
-	f.Kind, f.Action = "incomplete", "whole"
-	f.mend = func() error {
+	c.fix(&Finding{Path: index.File, Kind: "incomplete", Action: "whole", mend: func() error {
 		if c.rowless > 0 {
 			return i18n.E("check.rowless", c.rowless)
 		}
@@ -96,8 +92,7 @@ func (c *checker) wholeIndex() error {
 			}
 		}
 		return c.rows.SetComplete(c.ctx, true)
-	}
-	c.fix(f)
+	}})
 	return nil
 }
 
@@ -182,10 +177,7 @@ func (c *checker) strayRows() error {
 				return nil
 			}
 		}
-		f := c.newFinding(index.File)
-		f.UUID, f.Kind, f.Action = uuid, "stray_row", "row_gone"
-		f.mend = func() error { return c.rows.Drop(c.ctx, uuid) }
-		c.fix(f)
+		c.fix(&Finding{Path: index.File, UUID: uuid, Kind: "stray_row", Action: "row_gone", mend: func() error { return c.rows.Drop(c.ctx, uuid) }})
 		return nil
 	})
 }

@@ -138,8 +138,7 @@ func (c *checker) unfinished(rel string) {
 	if err != nil || c.now().Sub(st.ModTime()) < unfinishedAge {
 		return
 	}
-	f := c.newFinding(rel)
-	f.Kind = "unfinished"
+	f := &Finding{Path: rel, Kind: "unfinished"}
 	if names, ok := ours(dir); ok {
 		f.Action = "remove"
 		f.mend = func() error {
@@ -176,18 +175,12 @@ func (c *checker) baseFiles() {
 		switch {
 		case err != nil:
 		case st.Mode()&os.ModeSymlink != 0:
-			f := c.newFinding(name)
-			f.Kind = "symlink"
-			c.tell(f)
+			c.tell(&Finding{Path: name, Kind: "symlink"})
 		case filepath.Base(name) == filepath.Base(contextstore.RestoreCommit): // that run may be beside its place
-			f := c.newFinding(name)
-			f.Kind, f.Args = "restore_cut", []any{strings.TrimPrefix(filepath.Dir(name), ".restore-")}
-			c.tell(f)
+			c.tell(&Finding{Path: name, Kind: "restore_cut", Args: []any{strings.TrimPrefix(filepath.Dir(name), ".restore-")}})
 		case disk.TooOpen(st):
-			f := c.newFinding(name)
-			f.Kind, f.Args, f.Action = "mode", []any{st.Mode().Perm().String()}, "mode"
-			f.mend = func() error { return disk.RestrictToOwner(path, st) }
-			c.fix(f)
+			c.fix(&Finding{Path: name, Kind: "mode", Args: []any{st.Mode().Perm().String()}, Action: "mode",
+				mend: func() error { return disk.RestrictToOwner(path, st) }})
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/index"
@@ -45,8 +46,7 @@ type inspection struct {
 // find adds a finding about the context; a file with many tells how many more
 // there are.
 func (i *inspection) find(file string, at spot, kind string, args ...any) *Finding {
-	f := i.c.newFinding(i.rel())
-	f.UUID, f.File, f.Line, f.Byte, f.Kind, f.Args = i.uuid, file, at.line, at.byte, kind, args
+	f := &Finding{UUID: i.uuid, Path: i.rel(), File: file, Line: at.line, Byte: at.byte, Kind: kind, Args: args}
 	i.more[file]++
 	if n := i.more[file]; n > maxPerFile && at.line > 0 && kind != "torn" && kind != "nul_end" && kind != "newline" {
 		return f
@@ -71,12 +71,7 @@ func (i *inspection) repairable(f *Finding, action string, about ...any) *Findin
 }
 
 func (i *inspection) mendable() bool {
-	for _, f := range i.found {
-		if f.mend != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(i.found, func(f *Finding) bool { return f.mend != nil })
 }
 
 // rel is the context's directory from the base.

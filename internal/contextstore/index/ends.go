@@ -69,39 +69,37 @@ func (i *Index) Ends(ctx context.Context, f StatsFilter) (e Ends, err error) {
 	e = NewEnds()
 	err = i.file.Use(func(h *database.Handles) error {
 		q := f.from("")
-		err := each(ctx, h.R, query{`SELECT ` + sumsOf(strings.Join(endColumns(), ", ")+", timed") + ` FROM (` + q.sql + `) AS rows`, q.args},
-			func(rows *sql.Rows) error {
-				into := make([]any, len(e.Durations))
-				for n := range into {
-					into[n] = (*anyNumber)(&e.Durations[n])
-				}
-				err := rows.Scan(into...)
-				for n := len(into) - 1; n > 0; n-- { // less than a bound, and not than the one before
-					e.Durations[n] -= e.Durations[n-1]
-				}
-				return err
-			})
+		err := database.Each(ctx, h.R, func(rows *sql.Rows) error {
+			into := make([]any, len(e.Durations))
+			for n := range into {
+				into[n] = (*anyNumber)(&e.Durations[n])
+			}
+			err := rows.Scan(into...)
+			for n := len(into) - 1; n > 0; n-- { // less than a bound, and not than the one before
+				e.Durations[n] -= e.Durations[n-1]
+			}
+			return err
+		}, `SELECT `+sumsOf(strings.Join(endColumns(), ", ")+", timed")+` FROM (`+q.sql+`) AS rows`, q.args...)
 		if err != nil || f.Status != "" && f.Status != task.Failed {
 			return err
 		}
 		f.Status = task.Failed
 		q = f.of(rowsFailed, `uuid, completed_at AS at, reason`)
-		return each(ctx, h.R, query{`SELECT reason, count(*), max(coalesce(at, '') || ' ' || uuid) FROM (` + q.sql + `) AS rows GROUP BY reason ORDER BY 2 DESC, 1`, q.args},
-			func(rows *sql.Rows) error {
-				var x Failure
-				var last, at string
-				if err := rows.Scan((*anyText)(&x.Reason), &x.Tasks, (*anyText)(&last)); err != nil {
-					return err
-				}
-				at, x.UUID, _ = strings.Cut(last, " ")
-				_ = (*moment)(&x.At).Scan(at)
-				if len(e.Failures) == maxReasons {
-					e.Others += x.Tasks
-					return nil
-				}
-				e.Failures = append(e.Failures, x)
+		return database.Each(ctx, h.R, func(rows *sql.Rows) error {
+			var x Failure
+			var last, at string
+			if err := rows.Scan((*anyText)(&x.Reason), &x.Tasks, (*anyText)(&last)); err != nil {
+				return err
+			}
+			at, x.UUID, _ = strings.Cut(last, " ")
+			_ = (*moment)(&x.At).Scan(at)
+			if len(e.Failures) == maxReasons {
+				e.Others += x.Tasks
 				return nil
-			})
+			}
+			e.Failures = append(e.Failures, x)
+			return nil
+		}, `SELECT reason, count(*), max(coalesce(at, '') || ' ' || uuid) FROM (`+q.sql+`) AS rows GROUP BY reason ORDER BY 2 DESC, 1`, q.args...)
 	})
 	if err != nil {
 		return Ends{}, fmt.Errorf("tell how runs ended: %w", err)
@@ -138,19 +136,4 @@ func (e *Ends) Add(r Row) {
 		return
 	}
 	e.Failures = append(e.Failures, Failure{reason, 1, r.UUID, r.CompletedAt})
-}
-
-// each calls f with each row of a query.
-func each(ctx context.Context, db *sql.DB, q query, f func(*sql.Rows) error) error {
-	rows, err := db.QueryContext(ctx, q.sql, q.args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }

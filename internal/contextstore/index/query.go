@@ -172,10 +172,13 @@ func listSQL(w *where) string {
 
 // rowsOf runs a query that selects rowid and columns.
 func rowsOf(ctx context.Context, db *sql.DB, query string, args ...any) (all []Row, err error) {
-	return database.Read(ctx, db, func(rows *sql.Rows) (r Row, err error) {
-		err = rows.Scan(r.fields()...)
-		return r, err
-	}, query, args...)
+	return database.Read(ctx, db, scanned, query, args...)
+}
+
+// scanned reads a row of rowid and columns.
+func scanned(rows *sql.Rows) (r Row, err error) {
+	err = rows.Scan(r.fields()...)
+	return r, err
 }
 
 // byOpen makes SQLite read the few rows that have not ended, however small it
@@ -254,17 +257,14 @@ func (i *Index) Queued(ctx context.Context, after string, limit int) (all []Wait
 		return nil, err
 	}
 	at, uuid, _ := strings.Cut(after, " ")
-	err = i.file.Use(func(h *database.Handles) (err error) {
-		all, err = database.Read(ctx, h.R, func(rows *sql.Rows) (w Waiting, err error) {
-			var created string
-			err = rows.Scan(&w.UUID, &w.Key.Source, &w.Key.Owner, &w.Key.Repo, &w.Key.Type, &w.Key.ID, &w.User, &created)
-			w.Cursor = created + " " + w.UUID
-			return w, err
-		}, `SELECT uuid, task_source, owner, repo, task_type, task_id, coalesce(user, ''), created_at
-			FROM tasks INDEXED BY idx_tasks_status_created WHERE status = 'queued' AND created_at >= ? AND (created_at, uuid) > (?, ?)
-			ORDER BY created_at, uuid LIMIT ?`, at, at, uuid, limit)
-		return err
-	})
+	all, err = database.List(ctx, i.file, func(rows *sql.Rows) (w Waiting, err error) {
+		var created string
+		err = rows.Scan(&w.UUID, &w.Key.Source, &w.Key.Owner, &w.Key.Repo, &w.Key.Type, &w.Key.ID, &w.User, &created)
+		w.Cursor = created + " " + w.UUID
+		return w, err
+	}, `SELECT uuid, task_source, owner, repo, task_type, task_id, coalesce(user, ''), created_at
+		FROM tasks INDEXED BY idx_tasks_status_created WHERE status = 'queued' AND created_at >= ? AND (created_at, uuid) > (?, ?)
+		ORDER BY created_at, uuid LIMIT ?`, at, at, uuid, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list what is queued: %w", err)
 	}
@@ -284,10 +284,7 @@ func (i *Index) Ended(ctx context.Context, k task.Key, since time.Time, most int
 	if err := i.Refresh(ctx); err != nil {
 		return nil, database.Unreachable(err)
 	}
-	err = i.file.Use(func(h *database.Handles) (err error) {
-		rows, err = rowsOf(ctx, h.R, endedSQL, k.ID, k.Source, k.Owner, k.Repo, k.Type, jsonl.Time{Time: since}.String(), most)
-		return err
-	})
+	rows, err = database.List(ctx, i.file, scanned, endedSQL, k.ID, k.Source, k.Owner, k.Repo, k.Type, jsonl.Time{Time: since}.String(), most)
 	if err != nil {
 		return nil, fmt.Errorf("look for the last ended runs of %s: %w", k, database.Unreachable(err))
 	}
@@ -309,20 +306,13 @@ func (i *Index) EndedFrom(ctx context.Context, day string) (map[task.Status]Tall
 	}
 	all := map[task.Status]Tally{}
 	err := i.file.Use(func(h *database.Handles) error {
-		rows, err := h.R.QueryContext(ctx, `SELECT status, sum(tasks), sum(tokens), sum(cost_micro_usd) FROM task_days WHERE day>=? GROUP BY status`, day)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
+		return database.Each(ctx, h.R, func(rows *sql.Rows) error {
 			var s task.Status
 			var t Tally
-			if err := rows.Scan(&s, &t.Runs, &t.Tokens, &t.MicroUSD); err != nil {
-				return err
-			}
+			err := rows.Scan(&s, &t.Runs, &t.Tokens, &t.MicroUSD)
 			all[s] = t
-		}
-		return rows.Err()
+			return err
+		}, `SELECT status, sum(tasks), sum(tokens), sum(cost_micro_usd) FROM task_days WHERE day>=? GROUP BY status`, day)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count what ended: %w", err)
@@ -342,13 +332,10 @@ const rowSQL = `SELECT rowid, ` + columns + ` FROM tasks WHERE uuid=?`
 
 // Row returns the row of a run, false where there is none.
 func (i *Index) Row(ctx context.Context, uuid string) (row Row, ok bool, err error) {
-	err = i.file.Use(func(h *database.Handles) error {
-		rows, err := rowsOf(ctx, h.R, rowSQL, uuid)
-		if ok = len(rows) > 0; ok {
-			row = rows[0]
-		}
-		return err
-	})
+	rows, err := database.List(ctx, i.file, scanned, rowSQL, uuid)
+	if ok = len(rows) > 0; ok {
+		row = rows[0]
+	}
 	return row, ok, err
 }
 

@@ -166,22 +166,16 @@ func (i *Index) refillTables(ctx context.Context, tx *sql.Tx, fill func(add func
 // takeOff drops the indexes or triggers of tasks and returns what makes them
 // again. The index that holds the one-live-run rule stays.
 func takeOff(ctx context.Context, tx *sql.Tx, kind string) (again []string, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT name, sql FROM sqlite_master WHERE tbl_name='tasks' AND type=? AND sql IS NOT NULL
-		AND name<>'idx_tasks_live_key'`, kind)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
 	var drops []string
-	for rows.Next() {
+	err = database.Each(ctx, tx, func(rows *sql.Rows) error {
 		var name, query string
-		if err := rows.Scan(&name, &query); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&name, &query)
 		drops = append(drops, `DROP `+kind+` "`+strings.ReplaceAll(name, `"`, `""`)+`"`)
 		again = append(again, query)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}, `SELECT name, sql FROM sqlite_master WHERE tbl_name='tasks' AND type=? AND sql IS NOT NULL
+		AND name<>'idx_tasks_live_key'`, kind)
+	if err != nil {
 		return nil, err
 	}
 	return again, execAll(ctx, tx, drops)

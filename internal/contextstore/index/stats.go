@@ -220,12 +220,10 @@ type query struct {
 }
 
 func groups(ctx context.Context, db *sql.DB, q query) (all []Group, err error) {
-	return all, each(ctx, db, q, func(rows *sql.Rows) error {
-		var g Group
-		err := rows.Scan(append([]any{(*anyText)(&g.Name), (*anyText)(&g.model), (*anyText)(&g.Status)}, g.fields()...)...)
-		all = append(all, g)
-		return err
-	})
+	return database.Read(ctx, db, func(rows *sql.Rows) (g Group, err error) {
+		err = rows.Scan(append([]any{(*anyText)(&g.Name), (*anyText)(&g.model), (*anyText)(&g.Status)}, g.fields()...)...)
+		return g, err
+	}, q.sql, q.args...)
 }
 
 func sumsOf(columns string) string {

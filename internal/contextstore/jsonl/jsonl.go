@@ -212,8 +212,7 @@ func Redact(raw []byte, clean func(string) string) ([]byte, error) {
 	if Check([]byte(whole)) == nil {
 		return []byte(whole), nil
 	}
-	b, err := Append(nil, map[string]string{"redacted": whole})
-	return bytes.TrimSuffix(b, []byte("\n")), err
+	return Marshal(map[string]string{"redacted": whole})
 }
 
 // appendClean appends a JSON string, redacted; one that holds nothing to redact
@@ -224,8 +223,8 @@ func appendClean(out, literal []byte, clean func(string) string) ([]byte, error)
 		return nil, err
 	}
 	if c := clean(s); c != s || !utf8.Valid(literal) {
-		b, err := Append(nil, c)
-		return append(out, bytes.TrimSuffix(b, []byte("\n"))...), err
+		text, err := Marshal(c)
+		return append(out, text...), err
 	}
 	return append(out, literal...), nil
 }

@@ -146,11 +146,7 @@ func (d *DB) prune(ctx context.Context, there int64) error {
 		return err
 	}
 	for after := ""; ; {
-		var uuids []string
-		err := d.file.Use(func(h *database.Handles) (err error) {
-			uuids, err = database.Read(ctx, h.R, database.Text, `SELECT uuid FROM runs WHERE uuid > ? ORDER BY uuid LIMIT ?`, after, batchRuns)
-			return err
-		})
+		uuids, err := database.List(ctx, d.file, database.Text, `SELECT uuid FROM runs WHERE uuid > ? ORDER BY uuid LIMIT ?`, after, batchRuns)
 		if err != nil || len(uuids) == 0 {
 			return err
 		}

@@ -91,7 +91,8 @@ func (d *DB) Find(ctx context.Context, who contextstore.Viewer, q Query, f Filte
 	match := f.match(who, in, words)
 	from, to := f.days()
 	for looked := 0; ; {
-		found, err := d.page(ctx, match, from, to)
+		found, err := database.List(ctx, d.file, refOf, `SELECT runs.id, runs.uuid FROM (SELECT rowid FROM texts WHERE texts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?) AS found
+			JOIN runs ON runs.id = found.rowid ORDER BY runs.id DESC`, match, from, to, pageRuns)
 		if err != nil {
 			return nil, false, fmt.Errorf("search %s: %w", d.file.Path, err)
 		}
@@ -120,10 +121,7 @@ const maxWords = 300
 
 // words are the words in the texts that begin with something.
 func (d *DB) words(ctx context.Context, beginning string) (all []string, err error) {
-	err = d.file.Use(func(h *database.Handles) (err error) {
-		all, err = database.Read(ctx, h.R, database.Text, `SELECT term FROM terms WHERE term >= ? AND term < ? LIMIT ?`, beginning, beginning+string(unicode.MaxRune), maxWords+1)
-		return err
-	})
+	all, err = database.List(ctx, d.file, database.Text, `SELECT term FROM terms WHERE term >= ? AND term < ? LIMIT ?`, beginning, beginning+string(unicode.MaxRune), maxWords+1)
 	if err == nil && len(all) > maxWords {
 		err = i18n.E("search.too_many", beginning, maxWords)
 	}
@@ -138,20 +136,9 @@ type ref struct {
 	uuid string
 }
 
-func (d *DB) page(ctx context.Context, match string, from, to int64) (all []ref, err error) {
-	err = d.file.Use(func(h *database.Handles) error {
-		all, err = refs(ctx, h.R, `SELECT runs.id, runs.uuid FROM (SELECT rowid FROM texts WHERE texts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?) AS found
-			JOIN runs ON runs.id = found.rowid ORDER BY runs.id DESC`, match, from, to, pageRuns)
-		return err
-	})
-	return all, err
-}
-
-func refs(ctx context.Context, db *sql.DB, query string, args ...any) (all []ref, err error) {
-	return database.Read(ctx, db, func(rows *sql.Rows) (r ref, err error) {
-		err = rows.Scan(&r.id, &r.uuid)
-		return r, err
-	}, query, args...)
+func refOf(rows *sql.Rows) (r ref, err error) {
+	err = rows.Scan(&r.id, &r.uuid)
+	return r, err
 }
 
 // match is the filter and the words as FTS5 reads them.

@@ -170,7 +170,7 @@ func (d *DB) candidates(ctx context.Context, k task.Key, terms []string) (weight
 		slices.SortStableFunc(telling, func(a, b string) int { return cmp.Compare(weights[b], weights[a]) })
 		telling = telling[:min(len(telling), tellingTerms)]
 		match := `facet : ` + placeOf(k) + ` AND {title request summary} : ("` + strings.Join(telling, `" OR "`) + `")`
-		found, err = refs(ctx, h.R, `SELECT runs.id, runs.uuid FROM (SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY bm25(texts, 0, 6, 2, 1) LIMIT ?) AS found
+		found, err = database.Read(ctx, h.R, refOf, `SELECT runs.id, runs.uuid FROM (SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY bm25(texts, 0, 6, 2, 1) LIMIT ?) AS found
 			JOIN runs ON runs.id = found.rowid`, match, candidates)
 		return err
 	})

@@ -55,12 +55,8 @@ func (d *DB) embed(ctx context.Context) error {
 		return nil
 	}
 	for {
-		var missing []ref
-		err := d.file.Use(func(h *database.Handles) (err error) {
-			missing, err = refs(ctx, h.R, `SELECT id, uuid FROM runs WHERE NOT EXISTS (SELECT 1 FROM search_meta JOIN vectors ON vectors.id = runs.id
-				WHERE key='vectors' AND value=?) ORDER BY id DESC LIMIT ?`, d.vectors.Model, embeddedRuns)
-			return err
-		})
+		missing, err := database.List(ctx, d.file, refOf, `SELECT id, uuid FROM runs WHERE NOT EXISTS (SELECT 1 FROM search_meta JOIN vectors ON vectors.id = runs.id
+			WHERE key='vectors' AND value=?) ORDER BY id DESC LIMIT ?`, d.vectors.Model, embeddedRuns)
 		if err != nil || len(missing) == 0 {
 			return err
 		}
@@ -208,15 +204,9 @@ func (d *DB) near(ctx context.Context, l Like) (n nearness, nearest []ref, err e
 	var all []one
 	var sum, squares float64
 	err = d.file.Use(func(h *database.Handles) error {
-		rows, err := h.R.QueryContext(ctx, `SELECT id, vector FROM vectors WHERE place=? AND EXISTS (SELECT 1 FROM search_meta WHERE key='vectors' AND value=?) ORDER BY id DESC LIMIT ?`,
-			placeOf(l.Key), d.vectors.Model, nearestOf)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
 		var o one
 		var raw sql.RawBytes
-		for rows.Next() {
+		return database.Each(ctx, h.R, func(rows *sql.Rows) error {
 			if err := rows.Scan(&o.id, &raw); err != nil {
 				return err
 			}
@@ -224,8 +214,9 @@ func (d *DB) near(ctx context.Context, l Like) (n nearness, nearest []ref, err e
 				o.cos = cosine(mine, raw)
 				all, sum, squares = append(all, o), sum+o.cos, squares+o.cos*o.cos
 			}
-		}
-		return rows.Err()
+			return nil
+		}, `SELECT id, vector FROM vectors WHERE place=? AND EXISTS (SELECT 1 FROM search_meta WHERE key='vectors' AND value=?) ORDER BY id DESC LIMIT ?`,
+			placeOf(l.Key), d.vectors.Model, nearestOf)
 	})
 	count := float64(len(all))
 	mean := sum / count
@@ -246,10 +237,7 @@ func (d *DB) near(ctx context.Context, l Like) (n nearness, nearest []ref, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	err = d.file.Use(func(h *database.Handles) (err error) {
-		nearest, err = refs(ctx, h.R, `SELECT id, uuid FROM runs WHERE id IN (SELECT value FROM json_each(?))`, string(list))
-		return err
-	})
+	nearest, err = database.List(ctx, d.file, refOf, `SELECT id, uuid FROM runs WHERE id IN (SELECT value FROM json_each(?))`, string(list))
 	return n, nearest, err
 }
 
@@ -259,14 +247,10 @@ func (d *DB) mine(ctx context.Context, l Like) ([]byte, error) {
 		return nil, nil
 	}
 	if l.UUID != "" {
-		var kept [][]byte
-		err := d.file.Use(func(h *database.Handles) (err error) {
-			kept, err = database.Read(ctx, h.R, func(rows *sql.Rows) (v []byte, err error) {
-				err = rows.Scan(&v)
-				return v, err
-			}, `SELECT vector FROM vectors JOIN runs USING (id) JOIN search_meta ON key='vectors' AND value=? WHERE uuid=?`, d.vectors.Model, l.UUID)
-			return err
-		})
+		kept, err := database.List(ctx, d.file, func(rows *sql.Rows) (v []byte, err error) {
+			err = rows.Scan(&v)
+			return v, err
+		}, `SELECT vector FROM vectors JOIN runs USING (id) JOIN search_meta ON key='vectors' AND value=? WHERE uuid=?`, d.vectors.Model, l.UUID)
 		if err != nil {
 			return nil, err
 		}

@@ -247,12 +247,7 @@ func (p phrase) at(tokens []token) bool {
 // may reports whether a phrase may stand in a text: its terms are parts of it. plain is the text in
 // lower case.
 func (p phrase) may(plain string) bool {
-	for _, t := range p.terms {
-		if !strings.Contains(plain, t) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.terms, func(t string) bool { return !strings.Contains(plain, t) })
 }
 
 // find returns which phrases stand in a text, a bit each, and where: [from, to) in bytes, in order,

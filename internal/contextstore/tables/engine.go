@@ -23,8 +23,6 @@ type engine interface {
 	query(ctx context.Context, text string, args []any, each func(scan func(...any) error) error) error
 	// unreachable reports whether an error may be gone a moment later.
 	unreachable(err error) bool
-	// unique reports whether an error is a row that is there already.
-	unique(err error) bool
 	close() error
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/disk"
 )
 
@@ -207,7 +208,7 @@ func (d *DB) Rename(from, to string) error {
 	case a.isContext() && b.isContext():
 		err = q.flush(op{stmts: []stmt{{sql: `UPDATE contexts SET area = ?, name = ? WHERE id = ? AND area = ? AND name = ?`, args: []any{b.area, b.name, id, a.area, a.name}, must: mustExist}},
 			done: func() (bool, error) { r, err := d.look(b, false); return r.context == id, err }})
-		if d.engine.unique(err) {
+		if database.IsUnique(err) {
 			err = fs.ErrExist
 		}
 		if err == nil {

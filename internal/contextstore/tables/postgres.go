@@ -179,7 +179,4 @@ func (e *postgres) unreachable(err error) bool {
 	return errors.Is(database.Unreachable(err), database.ErrUnreachable) && !errors.Is(err, database.ErrClosed)
 }
 
-// unique implements engine.
-func (e *postgres) unique(err error) bool { return database.IsUnique(err) }
-
 func (e *postgres) close() error { return e.tables.Close() }

@@ -166,17 +166,7 @@ func (e *sqlite) run(ctx context.Context, all []stmt, durable bool) error {
 
 // query implements engine.
 func (e *sqlite) query(ctx context.Context, text string, args []any, each func(scan func(...any) error) error) error {
-	rows, err := e.h.R.QueryContext(ctx, sqliteText(text), args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // Err tells
-	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return database.Each(ctx, e.h.R, func(rows *sql.Rows) error { return each(rows.Scan) }, sqliteText(text), args...)
 }
 
 // unreachable implements engine: another process writes for longer than is waited for. An error of
@@ -191,8 +181,5 @@ const (
 	busyCode   = 5
 	lockedCode = 6
 )
-
-// unique implements engine: also where the row is the primary key's.
-func (e *sqlite) unique(err error) bool { return database.IsUnique(err) }
 
 func (e *sqlite) close() error { return e.h.Close() }

@@ -109,11 +109,9 @@ func (d *DB) parse(path string) (p place, ok bool) {
 		return p, false
 	}
 	p.area, rel, _ = strings.Cut(rel, "/")
-	for _, a := range areas {
-		if p.area == a {
-			p.name, p.file, _ = strings.Cut(rel, "/")
-			return p, !strings.HasPrefix(p.name, analyses)
-		}
+	if slices.Contains(areas, p.area) {
+		p.name, p.file, _ = strings.Cut(rel, "/")
+		return p, !strings.HasPrefix(p.name, analyses)
 	}
 	for _, f := range rootFiles {
 		if (p.area == f || p.area == "."+f+".tmp") && rel == "" {
