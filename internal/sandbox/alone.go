@@ -13,14 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fSetSig and fSetOwnEx are fcntl's commands that choose the signal which a
-// descriptor sends, and to whom.
-const (
-	fSetOwn   = 8
-	fSetSig   = 10
-	fSetOwnEx = 15
-)
-
 // aloneRules make up for the namespaces that KindLandlock has not: no sockets
 // but pairs, nothing of the machine's System V IPC, no hand on other processes
 // of the user. helper and thread are the helper and that thread of it which
@@ -99,14 +91,14 @@ func signalRules(abi, helper, thread int, when func(unix.Errno, uint32, ...cond)
 			when(unix.EPERM, nr, is(1, id))
 		}
 	}
-	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetSig))
+	when(unix.EPERM, unix.SYS_FCNTL, is(1, unix.F_SETSIG)) // F_SETSIG chooses the signal that a descriptor sends, the others to whom
 	if abi >= 6 {
 		return
 	}
-	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetOwn))
+	when(unix.EPERM, unix.SYS_FCNTL, is(1, unix.F_SETOWN))
 	when(unix.EPERM, unix.SYS_IOCTL, is(1, fioSetOwn))
-	when(unix.EPERM, unix.SYS_IOCTL, is(1, siocSetOwn))
-	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetOwnEx))
+	when(unix.EPERM, unix.SYS_IOCTL, is(1, unix.SIOCSPGRP))
+	when(unix.EPERM, unix.SYS_FCNTL, is(1, unix.F_SETOWN_EX))
 	when(unix.EPERM, unix.SYS_PIDFD_SEND_SIGNAL)
 	ask(unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO)
 }
@@ -140,8 +132,6 @@ type verdict struct {
 	flags uint32
 }
 
-const notifyContinue = 1 // SECCOMP_USER_NOTIF_FLAG_CONTINUE
-
 // judge decides the calls that the filter asks about until there is nobody left
 // to ask. What they say of a file by its path is read and done here and not let
 // through: the path could be another one by the time the kernel reads it again.
@@ -157,7 +147,7 @@ func (o *orders) judge(listener int) {
 		v := verdict{id: n.id}
 		switch err := o.decide(listener, &n); {
 		case errors.Is(err, errContinue):
-			v.flags = notifyContinue
+			v.flags = unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
 		case err != nil:
 			e := unix.EPERM
 			_ = errors.As(err, &e)

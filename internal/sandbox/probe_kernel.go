@@ -81,7 +81,7 @@ func kernelAttempts() []attempt {
 				return err
 			}
 			defer func() { _ = f.Close() }()
-			_, err = unix.FcntlInt(f.Fd(), fSetLease, unix.F_WRLCK)
+			_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
 			return err
 		}),
 		in("kernel", "asynchronous-io", func(*target) error {

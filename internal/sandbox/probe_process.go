@@ -308,7 +308,7 @@ func signalByOwner(pid int) error {
 		return err
 	}
 	defer func() { _, _ = r.Close(), w.Close() }()
-	for _, c := range [][2]int{{fSetOwn, pid}, {fSetSig, int(unix.SIGUSR1)}, {unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK}} {
+	for _, c := range [][2]int{{unix.F_SETOWN, pid}, {unix.F_SETSIG, int(unix.SIGUSR1)}, {unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK}} {
 		if _, err := unix.FcntlInt(r.Fd(), c[0], c[1]); err != nil {
 			return err
 		}

@@ -417,8 +417,7 @@ func (o *output) close() error {
 // whoever started the daemon are open in each child otherwise. Go opens all of
 // its own that way.
 func closeOnExec() {
-	const cloexec = 4 // CLOSE_RANGE_CLOEXEC, Linux 5.11
-	if unix.CloseRange(3, ^uint(0)>>1, cloexec) == nil {
+	if unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) == nil { // Linux 5.11
 		return
 	}
 	dir, err := os.ReadDir("/proc/self/fd")
