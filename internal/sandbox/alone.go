@@ -338,7 +338,7 @@ func readMemory(pid int, at uint64, b []byte) (int, error) {
 // and without the right on the workspace itself nothing could be made there. So
 // it is put back each time the watcher looks and at the end; our own git is told
 // where the git directory is and never reads the file.
-func keepGitFile(spec Spec) (func(Spec) error, error) {
+func keepGitFile(spec Spec) (func() error, error) {
 	f, err := openGitFile(spec)
 	if err != nil || f == nil {
 		return nil, err
@@ -348,7 +348,7 @@ func keepGitFile(spec Spec) (func(Spec) error, error) {
 	n, _ := f.Read(want)
 	want = want[:n]
 	path := filepath.Join(spec.Workspace, ".git")
-	return func(spec Spec) error {
+	return func() error {
 		if f, err := openGitFile(spec); err == nil && f != nil {
 			got := make([]byte, len(want)+1)
 			n, _ := f.Read(got)

@@ -72,8 +72,7 @@ type job struct {
 	prepare  func(*process) (child, error)
 	pipes    *pipes          // the child's ends of a long-running command, nil otherwise
 	reached  chan<- struct{} // told once the command was reached, nil if nobody asks
-	after    func() error    // called when all is over, nil for nothing
-	mend     func()          // called each time that the watcher looks, nil for nothing
+	after    func() error    // called each time that the watcher looks, and when all is over; nil for nothing
 }
 
 // run carries a command from start to end.

@@ -27,7 +27,7 @@ type supervisor struct {
 func (p *process) supervise(ctx context.Context, c child, j job, out *output) *supervisor {
 	s := &supervisor{p: p, child: c, exited: make(chan struct{}), done: make(chan struct{})}
 	w := newWatcher(p.watch, j.limits, j.disks, j.together)
-	w.inst, w.mend = p.inst, j.mend
+	w.inst, w.mend = p.inst, j.after
 	go func() {
 		defer close(s.done)
 		defer j.together.drop(w)
