@@ -227,7 +227,8 @@ func (c *program) await() error { return waitNoReap(c.Process.Pid) }
 func (c *program) exit() Exit {
 	_ = c.Wait() // the status is read from ProcessState
 	runtime.UnlockOSThread()
-	return exitOf(c.ProcessState)
+	st, _ := c.ProcessState.Sys().(syscall.WaitStatus)
+	return exitCode(codeOf(unix.WaitStatus(st)))
 }
 
 func (c *program) kill() error { return c.Process.Kill() }
@@ -279,16 +280,24 @@ func waitNoReap(pid int) error {
 	}
 }
 
-// exitOf reads a status.
-func exitOf(st *os.ProcessState) Exit {
-	code := st.ExitCode()
-	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		code = 128 + int(ws.Signal())
+// waitFor waits for a child of this process to end.
+func waitFor(pid int) (st unix.WaitStatus) {
+	for {
+		if _, err := unix.Wait4(pid, &st, 0, nil); !errors.Is(err, unix.EINTR) {
+			return st
+		}
 	}
-	return exitCode(code)
 }
 
-// exitCode reads what shells report of a signal n, which is 128+n.
+// codeOf is what shells report of a status: of a signal n, 128+n.
+func codeOf(st unix.WaitStatus) int {
+	if st.Signaled() {
+		return 128 + int(st.Signal())
+	}
+	return st.ExitStatus()
+}
+
+// exitCode reads what shells report.
 func exitCode(code int) Exit {
 	e := Exit{Code: code}
 	if e.Code > 128 && e.Code < 128+65 {
