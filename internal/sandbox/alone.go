@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -267,12 +268,7 @@ func (o *orders) open(listener int, n *notification, dir int32, path uint64, fla
 	id := n.id
 	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&id)))
 	real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(f))
-	ok := e == 0 && err == nil
-	inside := false
-	for _, w := range o.Writable {
-		inside = inside || within(real, w)
-	}
-	if !ok || !inside {
+	if e != 0 || err != nil || !slices.ContainsFunc(o.Writable, func(w string) bool { return within(real, w) }) {
 		_ = unix.Close(f)
 		return -1, unix.EPERM
 	}
