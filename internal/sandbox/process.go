@@ -402,11 +402,9 @@ func (o *output) finish() {
 	if o.from == nil {
 		return
 	}
-	t := time.NewTimer(grace)
-	defer t.Stop()
 	select {
 	case <-o.done:
-	case <-t.C:
+	case <-time.After(grace):
 	}
 	_ = o.from.Close()
 	<-o.done
