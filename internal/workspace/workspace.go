@@ -412,10 +412,6 @@ func (w *Workspace) GitDir() string { return w.repo.gitDir }
 // Base is the commit that the branch began at.
 func (w *Workspace) Base() string { return w.meta.Base }
 
-// Source is the real path of the repository it was made from, or the address of
-// a remote.
-func (w *Workspace) Source() string { return w.meta.Source }
-
 // Root opens the work tree for file access that cannot leave it through links
 // or "..". The caller closes it.
 func (w *Workspace) Root() (*os.Root, error) { return os.OpenRoot(w.Tree()) }
