@@ -5,6 +5,7 @@ package disk
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -189,6 +190,15 @@ func (f *FS) Replace(path string, data []byte, durable bool) error {
 		return f.SyncDir(filepath.Dir(path))
 	}
 	return nil
+}
+
+// ReplaceJSON is Replace with v as a line of JSON.
+func (f *FS) ReplaceJSON(path string, v any, durable bool) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return f.Replace(path, append(data, '\n'), durable)
 }
 
 // tempOf is where the new content of a path is written, before it is complete.

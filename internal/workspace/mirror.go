@@ -134,11 +134,7 @@ func readMirror(dir string) (meta mirrorMeta, err error) {
 // note writes mirror.json. It is not synced: a mirror without one is made anew.
 func (m *Mirrors) note(dir string, meta mirrorMeta) error {
 	meta.Format, meta.Used = format, m.Now().UTC()
-	data, err := json.Marshal(meta)
-	if err != nil {
-		return err
-	}
-	return m.FS.Replace(filepath.Join(dir, "mirror.json"), append(data, '\n'), false)
+	return m.FS.ReplaceJSON(filepath.Join(dir, "mirror.json"), meta, false)
 }
 
 // fetch makes the branches and tags of the mirror those of the remote. The

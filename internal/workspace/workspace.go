@@ -272,11 +272,7 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 		}
 		m.Restore = &r.Stored
 	}
-	data, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return opt.FS.Replace(filepath.Join(tmp, metaName), append(data, '\n'), true)
+	return opt.FS.ReplaceJSON(filepath.Join(tmp, metaName), m, true)
 }
 
 // aging makes the files of a new tree older than the second in which the index of
