@@ -282,7 +282,8 @@ func kernelAttempts() []attempt {
 
 // capabilities reports a set of capabilities that is not empty.
 func capabilities(sets ...string) error {
-	none := errors.New("Cap: all sets are empty")
+	const prefix = "Cap"
+	none := fmt.Errorf("%s: all sets are empty", prefix)
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil { // where /proc is hidden the kernel is asked
 		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -297,7 +298,7 @@ func capabilities(sets ...string) error {
 	}
 	for line := range strings.Lines(string(b)) {
 		name, value, _ := strings.Cut(line, ":")
-		if set, ok := strings.CutPrefix(name, "Cap"); ok && slices.Contains(sets, set) && strings.Trim(value, " \t\n0") != "" {
+		if set, ok := strings.CutPrefix(name, prefix); ok && slices.Contains(sets, set) && strings.Trim(value, " \t\n0") != "" {
 			return nil
 		}
 	}
