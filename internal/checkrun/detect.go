@@ -55,10 +55,7 @@ func (r *Runner) Detect(ctx context.Context, all []project.Check, begun bool) er
 		if known.Without, err = r.without(ctx, probes(all)); err != nil {
 			return err
 		}
-		if raw, err = json.Marshal(known); err == nil {
-			err = r.Store.FS.Replace(file, append(raw, '\n'), !r.Store.NoSync)
-		}
-		if err != nil {
+		if err := r.Store.FS.ReplaceJSON(file, known, !r.Store.NoSync); err != nil {
 			return fmt.Errorf("note what was found out about the project: %w", err)
 		}
 	}

@@ -116,10 +116,8 @@ func given(env map[string]string) []string {
 
 // merged joins variables; what the configuration says wins.
 func merged(ours, theirs map[string]string) map[string]string {
-	all := maps.Clone(ours)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, ours)
 	maps.Copy(all, theirs)
 	return all
 }

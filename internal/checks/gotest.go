@@ -250,20 +250,25 @@ func (g *goTest) endPackage(what, name, rest string) {
 		g.sink.add(f)
 		return // other packages' tests may be around it
 	}
+	g.tell(name + ".")
+	g.rest.tell(g.sink, name+".")
+	g.whole(name, before)
+	g.reset()
+}
+
+// tell records the tests that failed, with a name before theirs.
+func (g *goTest) tell(before string) {
 	for i, t := range g.tests {
 		if g.parent(i) {
 			continue
 		}
-		f := Failure{Name: name + "." + t.name, Excerpt: t.lines.text()}
+		f := Failure{Name: before + t.name, Excerpt: t.lines.text()}
 		f.locate(t.lines, true)
 		if g.panics != nil && i == len(g.tests)-1 {
 			g.addPanic(&f)
 		}
 		g.sink.add(f)
 	}
-	g.rest.tell(g.sink, name+".")
-	g.whole(name, before)
-	g.reset()
 }
 
 // whole records what is the package's failure and no test's.
@@ -326,20 +331,7 @@ func (g *goTest) reset() {
 }
 
 func (g *goTest) end() {
-	if len(g.tests) > 0 || g.race != nil && g.okays+g.passes > 0 {
-		// The line of the package never came: it was killed.
-		for i, t := range g.tests {
-			if g.parent(i) {
-				continue
-			}
-			f := Failure{Name: t.name, Excerpt: t.lines.text()}
-			f.locate(t.lines, true)
-			if g.panics != nil && i == len(g.tests)-1 {
-				g.addPanic(&f)
-			}
-			g.sink.add(f)
-		}
-	}
+	g.tell("") // of a package whose line never came: it was killed
 	if g.passes > 0 {
 		g.sink.passed += g.passes
 	} else {
@@ -414,12 +406,7 @@ func frame(line string) []string {
 
 // goOwn reports a file of Go's library that stacks lead through.
 func goOwn(file string) bool {
-	for _, dir := range []string{"/src/runtime/", "/src/testing/", "/src/internal/", "/src/sync/", "/src/time/"} {
-		if strings.Contains(file, dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"/src/runtime/", "/src/testing/", "/src/internal/", "/src/sync/", "/src/time/"}, func(dir string) bool { return strings.Contains(file, dir) })
 }
 
 // own returns a stack without the frames of Go's library.

@@ -27,7 +27,7 @@ var (
 	jestFile  = lazyregexp.New(`^(FAIL|PASS) +(?:\S+ +)??(\S+\.[cm]?[jt]sx?)(?: \([\d.]+ m?s\))?$`)
 	jestBlock = lazyregexp.New(`^  ● (.+)$`)
 	jestTally = lazyregexp.New(`^Tests: +(.*\d+ total)$`)
-	jestCount = lazyregexp.New(`(\d+) (failed|passed|skipped|todo)`)
+	jsCount   = lazyregexp.New(`(\d+) (failed|passed|skipped|todo)`)
 	jsPlace   = lazyregexp.New(`\(?((?:[A-Za-z]:)?[^\s():]+\.[cm]?[jt]sx?):(\d+):\d+\)?$`)
 )
 
@@ -51,7 +51,7 @@ func (j *jest) read(line string) {
 		if m := jestTally().FindStringSubmatch(line); m != nil {
 			j.close()
 			j.sink.seen("jest")
-			count(j.sink, jestCount(), m[1])
+			count(j.sink, m[1])
 			return
 		}
 	}
@@ -84,8 +84,8 @@ func place(re func() *regexp.Regexp, part, line string, others ...string) []stri
 }
 
 // count adds the numbers of a tally.
-func count(s *sink, re *regexp.Regexp, text string) {
-	for _, m := range re.FindAllStringSubmatch(text, -1) {
+func count(s *sink, text string) {
+	for _, m := range jsCount().FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(m[1])
 		switch m[2] {
 		case "passed":
@@ -154,7 +154,6 @@ var (
 	vitestBlock = lazyregexp.New(`^ ?(?:FAIL|×) +(?:\|[^|]+\| +)?(\S+\.[cm]?[jt]sx?)(?: > (.+?))?(?: \[ (\S+) \])?$`)
 	vitestTally = lazyregexp.New(`^ +Tests +(.*\(\d+\))$`)
 	vitestPlace = lazyregexp.New(`^ ❯ (?:.* )?(\S+\.[cm]?[jt]sx?):(\d+):\d+$`)
-	vitestCount = lazyregexp.New(`(\d+) (failed|passed|skipped|todo)`)
 )
 
 func (v *vitest) read(line string) {
@@ -173,7 +172,7 @@ func (v *vitest) read(line string) {
 		if m := vitestTally().FindStringSubmatch(line); m != nil {
 			v.close()
 			v.sink.seen("vitest")
-			count(v.sink, vitestCount(), m[1])
+			count(v.sink, m[1])
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"toritsugi/internal/lazyregexp"
 )
@@ -292,16 +293,14 @@ func (p *plainXML) keep(r rune) {
 	p.size++
 	switch {
 	case p.ref:
-		p.out = appendRune(p.out, r)
+		p.out = utf8.AppendRune(p.out, r)
 		p.ref = r != ';' && p.size < maxText+64
 	case p.size > maxText:
 	default:
 		p.ref = r == '&'
-		p.out = appendRune(p.out, r)
+		p.out = utf8.AppendRune(p.out, r)
 	}
 }
-
-func appendRune(b []byte, r rune) []byte { return append(b, string(r)...) }
 
 func (p *plainXML) tag(r rune) {
 	before := len(p.out)
@@ -313,12 +312,12 @@ func (p *plainXML) tag(r rune) {
 	switch {
 	case p.quote != 0 && r == p.quote:
 		p.quote, p.ref = 0, false
-		p.out = appendRune(p.out, r)
+		p.out = utf8.AppendRune(p.out, r)
 	case p.quote != 0:
 		p.keep(r)
 	case r == '"' || r == '\'':
 		p.quote, p.size, p.ref = r, 0, false
-		p.out = appendRune(p.out, r)
+		p.out = utf8.AppendRune(p.out, r)
 	case r == '>':
 		p.state, p.size, p.ref = inText, 0, false
 		p.out = append(p.out, '>')
@@ -328,7 +327,7 @@ func (p *plainXML) tag(r rune) {
 			p.err = errors.New("a tag without end")
 			return
 		}
-		p.out = appendRune(p.out, r)
+		p.out = utf8.AppendRune(p.out, r)
 	}
 }
 
@@ -347,7 +346,7 @@ func (p *plainXML) section(r rune, end string) {
 		return
 	}
 	if p.size <= maxText {
-		p.out = appendRune(p.out, r)
+		p.out = utf8.AppendRune(p.out, r)
 	}
 }
 

@@ -106,15 +106,10 @@ func (p *pytest) blockLine(line string) {
 		b.lines.add(line)
 		return
 	}
-	switch {
-	case strings.HasPrefix(line, "E "):
-		if b.message == "" {
-			b.message = strings.TrimSpace(line[1:])
-		}
-		b.lines.add(line)
-	case strings.HasPrefix(line, ">"), strings.HasPrefix(line, "--- Captured"), strings.HasPrefix(line, "---") && strings.Contains(line, "Captured"):
-		b.lines.add(line)
-	case strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "_ _"):
+	if strings.HasPrefix(line, "E ") && b.message == "" {
+		b.message = strings.TrimSpace(line[1:])
+	}
+	if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "_ _") {
 		b.lines.add(line)
 	}
 }

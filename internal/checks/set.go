@@ -1,7 +1,6 @@
 package checks
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -109,9 +108,7 @@ func (s *Set) UnmarshalJSON(data []byte) error {
 	for at := 0; at+8 <= len(raw); at += 8 {
 		s.sums = append(s.sums, binary.BigEndian.Uint64(raw[at:]))
 	}
-	if !slices.IsSortedFunc(s.sums, cmp.Compare[uint64]) {
-		slices.Sort(s.sums)
-	}
+	slices.Sort(s.sums)
 	s.sums = slices.Compact(s.sums)
 	return nil
 }

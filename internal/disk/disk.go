@@ -5,6 +5,7 @@ package disk
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -177,12 +178,37 @@ func (f *FS) Replace(path string, data []byte, durable bool) error {
 	if err != nil && !errors.As(err, &short) {
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 	if short != nil {
-		err = errors.Join(f.writeTemp(tmp, data[:min(short.N, len(data))], false), err)
+		err = errors.Join(f.writeTemp(tempOf(path), data[:min(short.N, len(data))], false), err)
 	} else {
-		err = f.writeTemp(tmp, data, durable)
+		err = f.writeTemp(tempOf(path), data, durable)
 	}
+	if err = f.putInPlace(path, err); err != nil {
+		return fmt.Errorf("replace %s: %w", path, err)
+	}
+	if durable {
+		return f.SyncDir(filepath.Dir(path))
+	}
+	return nil
+}
+
+// ReplaceJSON is Replace with v as a line of JSON.
+func (f *FS) ReplaceJSON(path string, v any, durable bool) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return f.Replace(path, append(data, '\n'), durable)
+}
+
+// tempOf is where the new content of a path is written, before it is complete.
+func tempOf(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
+}
+
+// putInPlace renames the temporary file of path, unless to write it has failed.
+func (f *FS) putInPlace(path string, err error) error {
+	tmp := tempOf(path)
 	if err == nil {
 		err = f.before(Op{Kind: ReplaceRename, Path: path})
 	}
@@ -190,15 +216,11 @@ func (f *FS) Replace(path string, data []byte, durable bool) error {
 		err = os.Rename(tmp, path)
 	}
 	if err != nil {
-		// What stays is litter that the next replace overwrites.
-		_ = f.Remove(tmp)
-		return fmt.Errorf("replace %s: %w", path, err)
+		_ = f.Remove(tmp) // what stays is litter that the next one overwrites
+		return err
 	}
 	f.trace(Event{Kind: Renamed, Path: tmp, To: path})
 	f.replaces.Add(1)
-	if durable {
-		return f.SyncDir(filepath.Dir(path))
-	}
 	return nil
 }
 
@@ -215,22 +237,12 @@ func (f *FS) Write(path string, write func(io.Writer) error) error {
 		}
 		return nil
 	}
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 	if err == nil {
-		err = f.tempBy(tmp, true, write)
+		err = f.tempBy(tempOf(path), true, write)
 	}
-	if err == nil {
-		err = f.before(Op{Kind: ReplaceRename, Path: path})
-	}
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		_ = f.Remove(tmp) // what stays is litter that the next one overwrites
+	if err = f.putInPlace(path, err); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	f.trace(Event{Kind: Renamed, Path: tmp, To: path})
-	f.replaces.Add(1)
 	return f.SyncDir(filepath.Dir(path))
 }
 
@@ -245,7 +257,7 @@ func (f *FS) replaced(n int, durable bool) {
 
 // writeAt is Write to a place, which gets the whole file under another name first.
 func (f *FS) writeAt(p Place, path string, write func(io.Writer) error) error {
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
+	tmp := tempOf(path)
 	if err := p.Remove(tmp, false); err != nil {
 		return err
 	}

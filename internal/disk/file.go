@@ -75,17 +75,12 @@ func (f *FS) Create(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.made(h, path), nil
-}
-
-// made is a new file.
-func (f *FS) made(h *os.File, path string) *File {
 	a := &File{fs: f, f: h, path: path}
 	if f.Trace != nil {
 		a.inode = inode(h)
 		f.trace(Event{Kind: Created, Path: path, Inode: a.inode})
 	}
-	return a
+	return a, nil
 }
 
 // openIn is OpenAppend of a file of a place.

@@ -204,10 +204,7 @@ func readFile(dir fs.FS, name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil && int64(len(data)) > most {
+	if err = errors.Join(err, f.Close()); err == nil && int64(len(data)) > most {
 		err = i18n.E("eval.too_large", maxCaseFiles, maxCase>>20)
 	}
 	return data, err

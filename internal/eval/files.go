@@ -49,12 +49,7 @@ func writeFile(root *os.Root, f File) error {
 	if err := root.RemoveAll(f.Path); err != nil {
 		return err
 	}
-	out, err := root.OpenFile(f.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, f.Mode()|0o600)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(f.Data)
-	return errors.Join(err, out.Close())
+	return root.WriteFile(f.Path, f.Data, f.Mode()|0o600)
 }
 
 // git runs git on what only we and the house wrote, with nobody's settings.

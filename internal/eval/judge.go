@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,9 +53,7 @@ func (r *runner) judge(ctx context.Context, c *Case, dir, tree string) (v Verdic
 func (r *runner) spec(tree, scratch string) sandbox.Spec {
 	cfg := r.bench.Config.Sandbox
 	env := map[string]string{}
-	for k, v := range cfg.Env {
-		env[k] = v
-	}
+	maps.Copy(env, cfg.Env)
 	return sandbox.Spec{Workspace: tree, Cache: filepath.Join(scratch, "cache"), Scratch: filepath.Join(scratch, "scratch"),
 		ReadOnly: slices.Clone(cfg.ReadOnlyPaths), Env: env, MemoryMB: cfg.MemoryMB}
 }

@@ -1,8 +1,6 @@
 package eval
 
 import (
-	"time"
-
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/memory"
 )
@@ -125,5 +123,3 @@ func Sum(all []Result, m Mode, by Model) Total {
 	}
 	return t
 }
-
-func (t *Taken) took(d time.Duration) { t.Millis = d.Milliseconds() }

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +61,10 @@ func Run(ctx context.Context, cases []Case, o Options) (all []Result, by Model, 
 		return nil, by, err
 	}
 	if err := r.open(ctx, cases); err != nil {
-		return nil, r.by, early(ctx, err)
+		if ctx.Err() != nil { // nothing was begun, for it is to end
+			err = nil
+		}
+		return nil, r.by, err
 	}
 	defer func() { _ = r.bench.Close() }() // what it looked after is no longer called
 	all = r.each(ctx, cases)
@@ -93,14 +97,6 @@ func (r *runner) open(ctx context.Context, cases []Case) (err error) {
 		return err
 	}
 	return r.seed(ctx, r.runnable(cases))
-}
-
-// early is why nothing was begun; nil where it was to end.
-func early(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // who answers.
@@ -208,10 +204,6 @@ func (r *runner) trial(ctx context.Context, c *Case, m Mode, dir string) (res Re
 	if err != nil {
 		return res, err
 	}
-	defer func() {
-		if cerr := log.Close(); err == nil {
-			err = cerr
-		}
-	}()
+	defer func() { err = errors.Join(err, log.Close()) }()
 	return (&trial{runner: r, c: c, mode: m, dir: dir, log: log}).carry(ctx)
 }

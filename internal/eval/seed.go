@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,8 +77,6 @@ func (r *runner) setup(c *Case, cfg *config.Config) {
 	cfg.Setup = []config.Check{{Name: "build cache", Run: `mkdir -p "$GOCACHE" && cp -R "$SEED/." "$GOCACHE"`}}
 	cfg.Sandbox.ReadOnlyPaths = append(slices.Clone(cfg.Sandbox.ReadOnlyPaths), r.seeded)
 	env := map[string]string{"SEED": r.seeded}
-	for k, v := range cfg.Sandbox.Env {
-		env[k] = v
-	}
+	maps.Copy(env, cfg.Sandbox.Env)
 	cfg.Sandbox.Env = env
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ type stepCall struct {
 
 // write makes the scripts of the three modes.
 func (s *steps) write() (map[string][]byte, error) {
-	plain, bare := append([]stepped(nil), s.Look...), []stepped{}
+	plain, bare := slices.Clone(s.Look), []stepped{}
 	for _, t := range s.Subtasks {
 		plain = append(plain, t.Turns...)
 	}
@@ -98,13 +99,8 @@ func (c *Case) setSteps(data []byte) error {
 		return i18n.E("eval.steps", at.Line, at.Why)
 	}
 	scripts, err := s.write()
-	if err != nil {
-		return err
-	}
-	for name, script := range scripts {
-		c.Scripts[name] = script
-	}
-	return nil
+	maps.Copy(c.Scripts, scripts)
+	return err
 }
 
 // setPlan makes the script of a run that a plan leads out of the one of a run without,
@@ -139,11 +135,11 @@ const reflectEvery = 3
 
 // planned are the answers of a run that a plan leads.
 func (s *steps) planned() []stepped {
-	all := append([]stepped(nil), s.Look...)
+	all := slices.Clone(s.Look)
 	turns, due, shown, place := 0, false, "", ""
 	for i, t := range s.Subtasks {
 		for n, turn := range t.Turns {
-			calls := append([]stepCall(nil), turn.Calls...)
+			calls := slices.Clone(turn.Calls)
 			if i == 0 && n == 0 { // the plan comes beside the first edit
 				calls = append(calls, s.plan().Calls...)
 			}

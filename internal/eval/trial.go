@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -56,7 +57,7 @@ func (t *trial) carry(ctx context.Context) (res Result, err error) {
 	}
 	tree := filepath.Join(t.dir, "result")
 	err = work(ctx, &res, script, tree)
-	res.took(t.o.Env.Now().Sub(start))
+	res.Millis = t.o.Env.Now().Sub(start).Milliseconds()
 	if err != nil || ctx.Err() != nil || res.Outcome != string(task.Completed) {
 		return res, err
 	}
@@ -283,9 +284,5 @@ type masked struct {
 
 // Close writes what the filter holds back.
 func (m *masked) Close() error {
-	err := m.WriteCloser.Close()
-	if cerr := m.file.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return errors.Join(m.WriteCloser.Close(), m.file.Close())
 }

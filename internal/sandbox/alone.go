@@ -6,19 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
-)
-
-// fSetSig and fSetOwnEx are fcntl's commands that choose the signal which a
-// descriptor sends, and to whom.
-const (
-	fSetOwn   = 8
-	fSetSig   = 10
-	fSetOwnEx = 15
 )
 
 // aloneRules make up for the namespaces that KindLandlock has not: no sockets
@@ -99,14 +92,14 @@ func signalRules(abi, helper, thread int, when func(unix.Errno, uint32, ...cond)
 			when(unix.EPERM, nr, is(1, id))
 		}
 	}
-	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetSig))
+	when(unix.EPERM, unix.SYS_FCNTL, is(1, unix.F_SETSIG)) // F_SETSIG chooses the signal that a descriptor sends, the others to whom
 	if abi >= 6 {
 		return
 	}
-	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetOwn))
+	when(unix.EPERM, unix.SYS_FCNTL, is(1, unix.F_SETOWN))
 	when(unix.EPERM, unix.SYS_IOCTL, is(1, fioSetOwn))
-	when(unix.EPERM, unix.SYS_IOCTL, is(1, siocSetOwn))
-	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetOwnEx))
+	when(unix.EPERM, unix.SYS_IOCTL, is(1, unix.SIOCSPGRP))
+	when(unix.EPERM, unix.SYS_FCNTL, is(1, unix.F_SETOWN_EX))
 	when(unix.EPERM, unix.SYS_PIDFD_SEND_SIGNAL)
 	ask(unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO)
 }
@@ -140,8 +133,6 @@ type verdict struct {
 	flags uint32
 }
 
-const notifyContinue = 1 // SECCOMP_USER_NOTIF_FLAG_CONTINUE
-
 // judge decides the calls that the filter asks about until there is nobody left
 // to ask. What they say of a file by its path is read and done here and not let
 // through: the path could be another one by the time the kernel reads it again.
@@ -157,7 +148,7 @@ func (o *orders) judge(listener int) {
 		v := verdict{id: n.id}
 		switch err := o.decide(listener, &n); {
 		case errors.Is(err, errContinue):
-			v.flags = notifyContinue
+			v.flags = unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
 		case err != nil:
 			e := unix.EPERM
 			_ = errors.As(err, &e)
@@ -277,12 +268,7 @@ func (o *orders) open(listener int, n *notification, dir int32, path uint64, fla
 	id := n.id
 	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&id)))
 	real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(f))
-	ok := e == 0 && err == nil
-	inside := false
-	for _, w := range o.Writable {
-		inside = inside || within(real, w)
-	}
-	if !ok || !inside {
+	if e != 0 || err != nil || !slices.ContainsFunc(o.Writable, func(w string) bool { return within(real, w) }) {
 		_ = unix.Close(f)
 		return -1, unix.EPERM
 	}
@@ -348,7 +334,7 @@ func readMemory(pid int, at uint64, b []byte) (int, error) {
 // and without the right on the workspace itself nothing could be made there. So
 // it is put back each time the watcher looks and at the end; our own git is told
 // where the git directory is and never reads the file.
-func keepGitFile(spec Spec) (func(Spec) error, error) {
+func keepGitFile(spec Spec) (func() error, error) {
 	f, err := openGitFile(spec)
 	if err != nil || f == nil {
 		return nil, err
@@ -358,7 +344,7 @@ func keepGitFile(spec Spec) (func(Spec) error, error) {
 	n, _ := f.Read(want)
 	want = want[:n]
 	path := filepath.Join(spec.Workspace, ".git")
-	return func(spec Spec) error {
+	return func() error {
 		if f, err := openGitFile(spec); err == nil && f != nil {
 			got := make([]byte, len(want)+1)
 			n, _ := f.Read(got)

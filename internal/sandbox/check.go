@@ -104,7 +104,7 @@ func (s *stage) inside(all []attempt, probes []Probe) error {
 				return err
 			}
 			if f, ok = one[a.name]; !ok {
-				f = found{Outcome: OutcomeBlocked, Detail: "the attempt did not survive itself"}
+				f = Probe{Outcome: OutcomeBlocked, Detail: "the attempt did not survive itself"}
 			}
 		}
 		probes[i].Outcome, probes[i].Detail = f.Outcome, f.Detail
@@ -116,7 +116,7 @@ func (s *stage) inside(all []attempt, probes []Probe) error {
 }
 
 // attempt makes these attempts in one process.
-func (s *stage) attempt(names ...string) (map[string]found, error) {
+func (s *stage) attempt(names ...string) (map[string]Probe, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -142,8 +142,6 @@ type stage struct {
 	runner    Runner
 	target    target
 	root      string // of all of it
-	data      string // like the daemon's data directory
-	id        string
 	self      string // this program, as commands see it
 	gitFile   string
 	datagrams atomic.Int64
@@ -210,11 +208,9 @@ func (s *stage) build() (err error) {
 		return err
 	}
 	canary := "tori-canary-" + hex.EncodeToString(random[:16])
-	s.id = "tori-probe-" + hex.EncodeToString(random[16:])
 	sum := sha256.Sum256([]byte(canary))
-	s.data = filepath.Join(s.root, "data")
-	s.target = target{Data: s.data, Workspace: filepath.Join(s.root, "workspace"), Given: filepath.Join(s.root, "given"), GitDir: filepath.Join(s.root, "git"),
-		CanarySum: hex.EncodeToString(sum[:]), Daemon: os.Getpid(), ID: s.id}
+	s.target = target{Data: filepath.Join(s.root, "data"), Workspace: filepath.Join(s.root, "workspace"), Given: filepath.Join(s.root, "given"), GitDir: filepath.Join(s.root, "git"),
+		CanarySum: hex.EncodeToString(sum[:]), Daemon: os.Getpid(), ID: "tori-probe-" + hex.EncodeToString(random[16:])}
 	var most unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
 		return err
@@ -240,7 +236,7 @@ func (s *stage) build() (err error) {
 	if err != nil {
 		return err
 	}
-	s.spec = Spec{Workspace: s.target.Workspace, GitDir: s.target.GitDir, ReadOnly: []string{self, s.target.Given}, Hide: []string{s.data, s.target.Home},
+	s.spec = Spec{Workspace: s.target.Workspace, GitDir: s.target.GitDir, ReadOnly: []string{self, s.target.Given}, Hide: []string{s.target.Data, s.target.Home},
 		Env: map[string]string{probeVariable: string(told), "TORI_SELF": self}}
 	if s.spec, err = s.spec.check(); err != nil {
 		return err
@@ -356,7 +352,7 @@ func (s *stage) listen() error {
 		return err
 	}
 	s.drain(gram)
-	t.Abstract = "@" + s.id
+	t.Abstract = "@" + t.ID
 	if _, err := accept("unix", t.Abstract); err != nil {
 		return err
 	}
@@ -391,7 +387,7 @@ func (s *stage) drain(c net.PacketConn) {
 			if err != nil {
 				return
 			}
-			if string(b[:n]) == s.id {
+			if string(b[:n]) == s.target.ID {
 				s.datagrams.Add(1)
 			}
 		}
@@ -402,7 +398,7 @@ func (s *stage) drain(c net.PacketConn) {
 func (s *stage) haveVictim(canary string) error {
 	cmd := exec.Command(helperPath, helperArg, "victim", canary)
 	cmd.Env = []string{"TORI_CANARY=" + canary}
-	cmd.Dir = s.data
+	cmd.Dir = s.target.Data
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -39,16 +39,13 @@ func detectEngine(ctx context.Context, name string) (*Sandbox, error) {
 		return nil, i18n.E("sandbox.no_engine", name, err)
 	}
 	s := &Sandbox{kind: KindContainer, engine: engine{path: path, podman: strings.Contains(filepath.Base(path), "podman")}}
-	if err := s.engine.check(ctx); err == nil {
+	if err = s.engine.check(ctx); err == nil {
 		err = s.tryHelper(ctx)
-		if err == nil {
-			return s, nil
-		}
-		return nil, i18n.E("sandbox.no_engine", name, err)
-	} else if ctx.Err() == nil {
+	}
+	if err != nil {
 		return nil, i18n.E("sandbox.no_engine", name, err)
 	}
-	return nil, ctx.Err()
+	return s, nil
 }
 
 // check asks the engine whether it is rootless, and makes the empty image.

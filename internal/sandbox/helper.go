@@ -307,10 +307,7 @@ func supervise(child int, kill func(), signals <-chan os.Signal, leash <-chan st
 				continue
 			}
 			endAll(kill)
-			if st.Signaled() {
-				return 128 + int(st.Signal())
-			}
-			return st.ExitStatus()
+			return codeOf(st)
 		}
 	}
 }

@@ -278,19 +278,10 @@ func (in *inside) serve(what byte, fds []int) {
 		fds = fds[4:]
 		say([]byte{saidStarted}, pidfd)
 		_ = unix.Close(pidfd)
-		var st unix.WaitStatus
-		for {
-			if _, err := unix.Wait4(pid, &st, 0, nil); !errors.Is(err, unix.EINTR) {
-				break
-			}
-		}
+		st := waitFor(pid)
 		closeAll(fds) // the hold, before anybody is told
 		fds = nil
-		code := st.ExitStatus()
-		if st.Signaled() {
-			code = 128 + int(st.Signal())
-		}
-		say([]byte{saidExit, byte(code)})
+		say([]byte{saidExit, byte(codeOf(st))})
 	}
 }
 

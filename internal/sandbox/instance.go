@@ -254,12 +254,10 @@ func (x *instance) ask(what byte, files ...*os.File) (line *os.File, err error) 
 
 // ending reports that the instance has ended, or is about to.
 func (x *instance) ending() bool {
-	t := time.NewTimer(grace)
-	defer t.Stop()
 	select {
 	case <-x.gone:
 		return true
-	case <-t.C:
+	case <-time.After(grace):
 		return false
 	}
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -107,19 +108,12 @@ func (l Limits) check(memoryMB int) (Limits, error) {
 	if l.CPU < 0 || l.Memory < 0 || l.Processes < 0 || l.FileSize < 0 || l.OpenFiles < 0 || l.Disk < 0 || l.NewFiles < 0 || l.Output < 0 {
 		return l, fmt.Errorf("sandbox: negative limit in %+v", l)
 	}
-	or := func(v *int64, otherwise int64) {
-		if *v == 0 {
-			*v = otherwise
-		}
-	}
-	or(&l.Memory, int64(memoryMB)<<20)
-	or(&l.FileSize, 4<<30)
-	or(&l.Disk, DefaultDisk)
-	or(&l.NewFiles, 1_000_000)
-	or(&l.Output, 1<<30)
-	if l.Processes == 0 {
-		l.Processes = 1024
-	}
+	l.Memory = cmp.Or(l.Memory, int64(memoryMB)<<20)
+	l.FileSize = cmp.Or(l.FileSize, 4<<30)
+	l.Disk = cmp.Or(l.Disk, DefaultDisk)
+	l.NewFiles = cmp.Or(l.NewFiles, 1_000_000)
+	l.Output = cmp.Or(l.Output, 1<<30)
+	l.Processes = cmp.Or(l.Processes, 1024)
 	return l, nil
 }
 
@@ -134,10 +128,8 @@ func (l Limits) check(memoryMB int) (Limits, error) {
 func (l Limits) kernel(memoryMB, others int) []rlimits {
 	same := func(what int, n int64) rlimits { return rlimits{what, uint64(n), uint64(n)} }
 	all := []rlimits{same(unix.RLIMIT_CORE, 0), same(unix.RLIMIT_FSIZE, l.FileSize), same(unix.RLIMIT_SIGPENDING, maxPending)}
-	if memoryMB > 0 {
-		all = append(all, same(unix.RLIMIT_DATA, int64(memoryMB)<<20))
-	} else if l.Memory > 0 {
-		all = append(all, same(unix.RLIMIT_DATA, l.Memory))
+	if most := cmp.Or(int64(memoryMB)<<20, l.Memory); most > 0 {
+		all = append(all, same(unix.RLIMIT_DATA, most))
 	}
 	// Programs that know of no more look at all of their descriptors. All commands
 	// together must leave the machine some, of which it has a number.

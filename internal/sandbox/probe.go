@@ -98,6 +98,14 @@ func (t *target) canary(b []byte) bool {
 	return false
 }
 
+// got is nil where b, which could be read, holds the canary.
+func (t *target) got(b []byte) error {
+	if t.canary(b) {
+		return nil
+	}
+	return errNoCanary
+}
+
 var errNoCanary = errors.New("read, but what was there is not the daemon's")
 
 // read is an attempt to read the canary.
@@ -158,17 +166,10 @@ func each(paths []string, try func(string) error) error {
 	return first
 }
 
-// found is what probeInside prints: one line for each attempt.
-type found struct {
-	Name    string `json:"name"`
-	Outcome string `json:"outcome"`
-	Detail  string `json:"detail"`
-}
-
 // probeVariable carries the target.
 const probeVariable = "TORI_PROBE"
 
-// probeInside makes the attempts that args name and prints what came of them.
+// probeInside makes the attempts that args name and prints what came of them, a line for each.
 func probeInside(args []string, out io.Writer) error {
 	if len(args) > 0 {
 		if work, ok := bombs()[args[0]]; ok {
@@ -199,8 +200,8 @@ func probeInside(args []string, out io.Writer) error {
 	return nil
 }
 
-func outcomeOf(name string, err error) found {
-	f := found{Name: name, Outcome: OutcomeEscaped, Detail: "it got through"}
+func outcomeOf(name string, err error) Probe {
+	f := Probe{Name: name, Outcome: OutcomeEscaped, Detail: "it got through"}
 	var v *verdictError
 	switch {
 	case errors.As(err, &v):
@@ -218,11 +219,11 @@ func outcomeOf(name string, err error) found {
 // temporary is a name in the workspace that is free.
 func (t *target) temporary(name string) string { return filepath.Join(t.Workspace, "probe-"+name) }
 
-// parse reads the lines of probeInside.
-func parseFound(out []byte) map[string]found {
-	all := map[string]found{}
+// parseFound reads the lines of probeInside.
+func parseFound(out []byte) map[string]Probe {
+	all := map[string]Probe{}
 	for line := range bytes.Lines(out) {
-		var f found
+		var f Probe
 		if json.Unmarshal(line, &f) == nil && f.Name != "" {
 			all[f.Name] = f
 		}

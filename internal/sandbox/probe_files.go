@@ -188,21 +188,21 @@ func fileAttempts() []attempt {
 			return each([]string{"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/unified/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs"},
 				func(p string) error { return opened(p, os.O_WRONLY) })
 		}),
-		outside(in("write-data", func(t *target) error { return write(filepath.Join(t.Data, "written")) }), func(s *stage) string { return filepath.Join(s.data, "written") }),
+		outside(in("write-data", func(t *target) error { return write(filepath.Join(t.Data, "written")) }), func(s *stage) string { return filepath.Join(s.target.Data, "written") }),
 		outside(in("write-by-link", func(t *target) error {
 			if err := os.Symlink(t.Data, t.temporary("out")); err != nil {
 				return err
 			}
 			return write(t.temporary("out") + "/linked")
-		}), func(s *stage) string { return filepath.Join(s.data, "linked") }),
+		}), func(s *stage) string { return filepath.Join(s.target.Data, "linked") }),
 		outside(in("write-beside", func(t *target) error {
 			return within0(write(filepath.Join(filepath.Dir(t.Workspace), "beside")))
 		}), func(s *stage) string { return filepath.Join(s.root, "beside") }),
-		outside(in("preload-file", func(t *target) error { return write("/etc/ld.so.preload." + t.ID) }), func(s *stage) string { return "/etc/ld.so.preload." + s.id }),
-		outside(in("write-programs", func(t *target) error { return write("/usr/bin/" + t.ID) }), func(s *stage) string { return "/usr/bin/" + s.id }),
-		outside(in("write-root", func(t *target) error { return write("/" + t.ID) }), func(s *stage) string { return "/" + s.id }),
-		outside(in("write-tmp", func(t *target) error { return within0(write("/tmp/" + t.ID)) }), func(s *stage) string { return "/tmp/" + s.id }),
-		outside(in("write-shm", func(t *target) error { return within0(write("/dev/shm/" + t.ID)) }), func(s *stage) string { return "/dev/shm/" + s.id }),
+		outside(in("preload-file", func(t *target) error { return write("/etc/ld.so.preload." + t.ID) }), func(s *stage) string { return "/etc/ld.so.preload." + s.target.ID }),
+		outside(in("write-programs", func(t *target) error { return write("/usr/bin/" + t.ID) }), func(s *stage) string { return "/usr/bin/" + s.target.ID }),
+		outside(in("write-root", func(t *target) error { return write("/" + t.ID) }), func(s *stage) string { return "/" + s.target.ID }),
+		outside(in("write-tmp", func(t *target) error { return within0(write("/tmp/" + t.ID)) }), func(s *stage) string { return "/tmp/" + s.target.ID }),
+		outside(in("write-shm", func(t *target) error { return within0(write("/dev/shm/" + t.ID)) }), func(s *stage) string { return "/dev/shm/" + s.target.ID }),
 	}
 	return append(all, gitAttempts()...)
 }

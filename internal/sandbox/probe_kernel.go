@@ -36,10 +36,8 @@ func kernelAttempts() []attempt {
 			}
 			r, _, e := unix.Syscall6(nr, a[0], a[1], a[2], a[3], a[4], a[5])
 			runtime.KeepAlive(args)
-			for _, t := range through {
-				if e == t {
-					return nil
-				}
+			if slices.Contains(through, e) {
+				return nil
 			}
 			if e != 0 {
 				return e
@@ -81,7 +79,7 @@ func kernelAttempts() []attempt {
 				return err
 			}
 			defer func() { _ = f.Close() }()
-			_, err = unix.FcntlInt(f.Fd(), fSetLease, unix.F_WRLCK)
+			_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
 			return err
 		}),
 		in("kernel", "asynchronous-io", func(*target) error {
@@ -182,7 +180,7 @@ func kernelAttempts() []attempt {
 		in("kernel", "mount-new", call(unix.SYS_FSOPEN, nil, []byte("tmpfs\x00"), 1)),
 		in("kernel", "mount-copy", call(unix.SYS_OPEN_TREE, nil, 0, []byte("/\x00"), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)),
 		in("kernel", "pivot-root", call(unix.SYS_PIVOT_ROOT, []unix.Errno{unix.EINVAL, unix.EBUSY, unix.ENOENT}, name, name)),
-		in("rights", "capabilities", func(*target) error { return status("Cap", "Prm", "Eff", "Inh", "Amb") }),
+		in("rights", "capabilities", func(*target) error { return capabilities("Prm", "Eff", "Inh", "Amb") }),
 		in("rights", "capability-taken", func(*target) error {
 			head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 			data := [2]unix.CapUserData{{Effective: 1 << unix.CAP_SYS_ADMIN, Permitted: 1 << unix.CAP_SYS_ADMIN}}
@@ -282,31 +280,27 @@ func kernelAttempts() []attempt {
 	return append(all, root)
 }
 
-// status reports a set of capabilities that is not empty.
-func status(prefix string, sets ...string) error {
-	for _, s := range sets {
-		var v string
-		b, err := os.ReadFile("/proc/self/status")
-		if err != nil {
-			// Where /proc is hidden the kernel is asked.
-			head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-			var data [2]unix.CapUserData
-			if err := unix.Capget(&head, &data[0]); err != nil {
-				return err
-			}
-			if data != [2]unix.CapUserData{} {
-				return nil
-			}
-			continue
+// capabilities reports a set of capabilities that is not empty.
+func capabilities(sets ...string) error {
+	const prefix = "Cap"
+	none := fmt.Errorf("%s: all sets are empty", prefix)
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil { // where /proc is hidden the kernel is asked
+		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var data [2]unix.CapUserData
+		if err := unix.Capget(&head, &data[0]); err != nil {
+			return err
 		}
-		for line := range strings.Lines(string(b)) {
-			if rest, ok := strings.CutPrefix(line, prefix+s+":"); ok {
-				v = strings.Trim(rest, " \t\n0")
-			}
+		if data != [2]unix.CapUserData{} {
+			return nil
 		}
-		if v != "" {
+		return none
+	}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(line, ":")
+		if set, ok := strings.CutPrefix(name, prefix); ok && slices.Contains(sets, set) && strings.Trim(value, " \t\n0") != "" {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: all sets are empty", prefix)
+	return none
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -310,7 +311,7 @@ func raceProbe(s *stage) (string, string) {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
 	defer cancel()
-	p, err := s.runner.Start(ctx, Command{Script: "while :; do mv race was && ln -s '" + s.data + "' race; rm race && mv was race; done 2>/dev/null", Output: discard{}})
+	p, err := s.runner.Start(ctx, Command{Script: "while :; do mv race was && ln -s '" + s.target.Data + "' race; rm race && mv was race; done 2>/dev/null", Output: io.Discard})
 	if err != nil {
 		return OutcomeEscaped, err.Error()
 	}
@@ -327,16 +328,11 @@ func raceProbe(s *stage) (string, string) {
 	}
 	p.Kill()
 	_, _ = p.Wait()
-	if _, err := os.Stat(filepath.Join(s.data, "raced")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.target.Data, "raced")); err == nil {
 		outcome, detail = OutcomeEscaped, "a command wrote to the daemon's data"
 	}
 	return outcome, detail
 }
-
-type discard struct{}
-
-// Write implements io.Writer.
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // survived looks whether a process is alive after its command.
 func survived(s *stage, way string) (string, string) {

@@ -40,9 +40,15 @@ func networkAttempts() []attempt {
 			return nil
 		}
 	}
-	// To be given a route is enough: no packet is sent to prove it.
-	route := func(family int, address string) func(*target) error {
-		return func(*target) error { return routed(family, net.ParseIP(address), 53) }
+	paired := func(kind int) func(t *target) error {
+		return func(t *target) error {
+			pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			defer closeAll(pair[:])
+			return unix.Sendto(pair[0], []byte("x"), 0, &unix.SockaddrUnix{Name: filepath.Join(t.Data, "gram")})
+		}
 	}
 	received := func(a attempt) attempt {
 		a.check = func(s *stage, p *Probe) {
@@ -62,8 +68,8 @@ func networkAttempts() []attempt {
 		in("tcp-loopback", dial("tcp", func(t *target) string { return t.TCP })),
 		in("tcp6-loopback", dial("tcp", func(t *target) string { return t.TCP6 })),
 		received(in("udp-loopback", dial("udp", func(t *target) string { return t.UDP }))),
-		in("route-outside", route(unix.AF_INET, "192.0.2.1")),
-		in("route6-outside", route(unix.AF_INET6, "2001:db8::1")),
+		in("route-outside", func(*target) error { return routed(net.ParseIP("192.0.2.1")) }),
+		in("route6-outside", func(*target) error { return routed(net.ParseIP("2001:db8::1")) }),
 		in("tcp-outside", func(*target) error { return startConnect("192.0.2.1", 80) }),
 		in("metadata-service", func(*target) error { return startConnect("169.254.169.254", 80) }),
 		in("dns", func(t *target) error {
@@ -77,11 +83,7 @@ func networkAttempts() []attempt {
 			if ip.IsLoopback() { // the sandbox has a loopback as well, with nobody there
 				return startConnect(t.DNS, 53)
 			}
-			family := unix.AF_INET
-			if ip.To4() == nil {
-				family = unix.AF_INET6
-			}
-			return routed(family, ip, 53)
+			return routed(ip)
 		}),
 		in("name-lookup", func(*target) error {
 			_, err := net.LookupHost("example.com")
@@ -89,22 +91,8 @@ func networkAttempts() []attempt {
 		}),
 		in("unix-socket", dial("unix", func(t *target) string { return filepath.Join(t.Data, "sock") })),
 		in("unix-datagram", dial("unixgram", func(t *target) string { return filepath.Join(t.Data, "gram") })),
-		in("unix-pair-datagram", func(t *target) error {
-			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			defer func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) }()
-			return unix.Sendto(pair[0], []byte("x"), 0, &unix.SockaddrUnix{Name: filepath.Join(t.Data, "gram")})
-		}),
-		in("unix-pair-raw", func(t *target) error { // the kernel makes it a datagram socket
-			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			defer func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) }()
-			return unix.Sendto(pair[0], []byte("x"), 0, &unix.SockaddrUnix{Name: filepath.Join(t.Data, "gram")})
-		}),
+		in("unix-pair-datagram", paired(unix.SOCK_DGRAM)),
+		in("unix-pair-raw", paired(unix.SOCK_RAW)), // the kernel makes it a datagram socket
 		in("abstract-socket", dial("unix", func(t *target) string { return t.Abstract })),
 		in("ssh-agent", func(t *target) error {
 			if p := os.Getenv("SSH_AUTH_SOCK"); p != "" {
@@ -186,14 +174,19 @@ func address(ip net.IP, port int) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: port, Addr: [16]byte(ip)}
 }
 
-// routed asks the kernel for a route, by connecting a datagram socket.
-func routed(family int, ip net.IP, port int) error {
+// routed asks the kernel for a route, by connecting a datagram socket. To be given
+// one is enough: no packet is sent to prove it.
+func routed(ip net.IP) error {
+	family := unix.AF_INET
+	if ip.To4() == nil {
+		family = unix.AF_INET6
+	}
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	return unix.Connect(fd, address(ip, port))
+	return unix.Connect(fd, address(ip, 53))
 }
 
 // startConnect begins a connection; one that is on its way got through.

@@ -51,10 +51,7 @@ func processAttempts() []attempt {
 			if _, err := readMemory(t.Victim, t.Address, b); err != nil {
 				return err
 			}
-			if !t.canary(b) {
-				return errNoCanary
-			}
-			return nil
+			return t.got(b)
 		}),
 		in("daemon", "memory-write", func(t *target) error {
 			b := []byte("x")
@@ -106,10 +103,7 @@ func processAttempts() []attempt {
 				return err
 			}
 			defer func() { _ = unix.SysvShmDetach(b) }()
-			if !t.canary(b) {
-				return errNoCanary
-			}
-			return nil
+			return t.got(b)
 		}),
 		signalled(in("processes", "signal", func(t *target) error { return unix.Kill(t.Victim, unix.SIGUSR1) })),
 		signalled(in("processes", "signal-group", func(t *target) error { return unix.Kill(-t.Victim, unix.SIGUSR1) })),
@@ -196,10 +190,7 @@ func (t *target) at(path string) error {
 	if _, err := f.ReadAt(b, int64(t.Address)); err != nil {
 		return err
 	}
-	if !t.canary(b) {
-		return errNoCanary
-	}
-	return nil
+	return t.got(b)
 }
 
 // onThread runs f on a thread that ends with it.
@@ -308,7 +299,7 @@ func signalByOwner(pid int) error {
 		return err
 	}
 	defer func() { _, _ = r.Close(), w.Close() }()
-	for _, c := range [][2]int{{fSetOwn, pid}, {fSetSig, int(unix.SIGUSR1)}, {unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK}} {
+	for _, c := range [][2]int{{unix.F_SETOWN, pid}, {unix.F_SETSIG, int(unix.SIGUSR1)}, {unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK}} {
 		if _, err := unix.FcntlInt(r.Fd(), c[0], c[1]); err != nil {
 			return err
 		}

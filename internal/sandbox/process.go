@@ -72,8 +72,7 @@ type job struct {
 	prepare  func(*process) (child, error)
 	pipes    *pipes          // the child's ends of a long-running command, nil otherwise
 	reached  chan<- struct{} // told once the command was reached, nil if nobody asks
-	after    func() error    // called when all is over, nil for nothing
-	mend     func()          // called each time that the watcher looks, nil for nothing
+	after    func() error    // called each time that the watcher looks, and when all is over; nil for nothing
 }
 
 // run carries a command from start to end.
@@ -228,7 +227,8 @@ func (c *program) await() error { return waitNoReap(c.Process.Pid) }
 func (c *program) exit() Exit {
 	_ = c.Wait() // the status is read from ProcessState
 	runtime.UnlockOSThread()
-	return exitOf(c.ProcessState)
+	st, _ := c.ProcessState.Sys().(syscall.WaitStatus)
+	return exitCode(codeOf(unix.WaitStatus(st)))
 }
 
 func (c *program) kill() error { return c.Process.Kill() }
@@ -280,16 +280,24 @@ func waitNoReap(pid int) error {
 	}
 }
 
-// exitOf reads a status.
-func exitOf(st *os.ProcessState) Exit {
-	code := st.ExitCode()
-	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		code = 128 + int(ws.Signal())
+// waitFor waits for a child of this process to end.
+func waitFor(pid int) (st unix.WaitStatus) {
+	for {
+		if _, err := unix.Wait4(pid, &st, 0, nil); !errors.Is(err, unix.EINTR) {
+			return st
+		}
 	}
-	return exitCode(code)
 }
 
-// exitCode reads what shells report of a signal n, which is 128+n.
+// codeOf is what shells report of a status: of a signal n, 128+n.
+func codeOf(st unix.WaitStatus) int {
+	if st.Signaled() {
+		return 128 + int(st.Signal())
+	}
+	return st.ExitStatus()
+}
+
+// exitCode reads what shells report.
 func exitCode(code int) Exit {
 	e := Exit{Code: code}
 	if e.Code > 128 && e.Code < 128+65 {
@@ -394,11 +402,9 @@ func (o *output) finish() {
 	if o.from == nil {
 		return
 	}
-	t := time.NewTimer(grace)
-	defer t.Stop()
 	select {
 	case <-o.done:
-	case <-t.C:
+	case <-time.After(grace):
 	}
 	_ = o.from.Close()
 	<-o.done
@@ -417,8 +423,7 @@ func (o *output) close() error {
 // whoever started the daemon are open in each child otherwise. Go opens all of
 // its own that way.
 func closeOnExec() {
-	const cloexec = 4 // CLOSE_RANGE_CLOEXEC, Linux 5.11
-	if unix.CloseRange(3, ^uint(0)>>1, cloexec) == nil {
+	if unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) == nil { // Linux 5.11
 		return
 	}
 	dir, err := os.ReadDir("/proc/self/fd")

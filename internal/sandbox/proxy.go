@@ -483,10 +483,10 @@ func (x *proxy) forward(c, up net.Conn, req *http.Request, via *url.URL) {
 		authorize(req, via)
 		write = req.WriteProxy
 	}
-	if write(&slow{Conn: up}) != nil {
+	if write(&writer{up}) != nil {
 		return
 	}
-	_, _ = io.Copy(&slow{Conn: c}, &slow{Conn: up})
+	_, _ = io.Copy(&writer{c}, &reader{up, up})
 }
 
 // exchange passes bytes both ways until both ends are done. r holds what came
@@ -496,10 +496,10 @@ func exchange(c net.Conn, r io.Reader, up net.Conn) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(&slow{Conn: up}, &reader{r, c})
+		_, _ = io.Copy(&writer{up}, &reader{r, c})
 		half(up)
 	}()
-	_, _ = io.Copy(&slow{Conn: c}, &slow{Conn: up})
+	_, _ = io.Copy(&writer{c}, &reader{up, up})
 	half(c)
 	<-done
 }
@@ -513,22 +513,16 @@ func half(c net.Conn) {
 	_ = c.Close()
 }
 
-// slow is a connection that ends when nothing moves on it for idleTime.
-type slow struct{ net.Conn }
-
-// Read implements io.Reader.
-func (s *slow) Read(b []byte) (int, error) {
-	_ = s.SetReadDeadline(time.Now().Add(idleTime))
-	return s.Conn.Read(b)
-}
+// writer writes to a connection, and fails when nothing is taken for idleTime.
+type writer struct{ c net.Conn }
 
 // Write implements io.Writer.
-func (s *slow) Write(b []byte) (int, error) {
-	_ = s.SetWriteDeadline(time.Now().Add(idleTime))
-	return s.Conn.Write(b)
+func (w *writer) Write(b []byte) (int, error) {
+	_ = w.c.SetWriteDeadline(time.Now().Add(idleTime))
+	return w.c.Write(b)
 }
 
-// reader reads from r, which reads from c.
+// reader reads from r, which reads from c, and fails when nothing comes for idleTime.
 type reader struct {
 	r io.Reader
 	c net.Conn

@@ -36,7 +36,7 @@ func detectHelper(ctx context.Context, kind string) (*Sandbox, error) {
 	default:
 		err = s.tryHelper(ctx)
 	}
-	return s, s.proved(ctx, err)
+	return s.proved(err)
 }
 
 func (s *Sandbox) tryHelper(ctx context.Context) error {

@@ -14,7 +14,7 @@ type runner struct {
 	instances *instances // where its commands share one, nil where each has its own walls
 	// after is called when a command and all of its processes are gone, and now
 	// and then before.
-	after func(Spec) error
+	after func() error
 }
 
 // given is a spec that was checked.
@@ -62,7 +62,7 @@ func (r *runner) Run(ctx context.Context, c Command) (Exit, error) {
 		}
 	}
 	if r.after != nil {
-		if e := r.after(spec); err == nil {
+		if e := r.after(); err == nil {
 			err = e
 		}
 	}
@@ -74,12 +74,9 @@ func (r *runner) Start(ctx context.Context, c Command) (*Process, error) {
 	if c.Input != "" {
 		return nil, errors.New("sandbox: a command that is started has a pipe and no other input")
 	}
-	j, spec, err := r.job(c)
+	j, _, err := r.job(c)
 	if err != nil {
 		return nil, err
-	}
-	if r.after != nil {
-		j.after = func() error { return r.after(spec) }
 	}
 	return start(ctx, j)
 }
@@ -97,10 +94,7 @@ func (r *runner) job(c Command) (job, Spec, error) {
 	if err != nil {
 		return job{}, spec, err
 	}
-	j := job{Command: c, limits: spec.Limits, together: spec.Usage, disks: spec.writable()}
-	if r.after != nil {
-		j.mend = func() { _ = r.after(spec) } // the last time tells what went wrong
-	}
+	j := job{Command: c, limits: spec.Limits, together: spec.Usage, disks: spec.writable(), after: r.after}
 	j.prepare = func(p *process) (child, error) { return r.prepare(p, spec, c, dir) }
 	return j, spec, nil
 }

@@ -191,6 +191,7 @@ func Choose(ctx context.Context, o Options) (*Sandbox, error) {
 	return nil, i18n.E("sandbox.no_kind", why)
 }
 
+// detectKind is the sandbox of a kind. Where ctx has ended its error says nothing.
 func detectKind(ctx context.Context, kind, engine string) (*Sandbox, error) {
 	switch kind {
 	case KindBwrap:
@@ -226,18 +227,15 @@ func detectAt(ctx context.Context, path string) (*Sandbox, error) {
 			s.extra = append(s.extra, opts[:2]...)
 		}
 	}
-	return s, s.proved(ctx, s.tryHelper(ctx))
+	return s.proved(s.tryHelper(ctx))
 }
 
 // proved is what comes of a trial run.
-func (s *Sandbox) proved(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+func (s *Sandbox) proved(err error) (*Sandbox, error) {
 	if err != nil {
-		return i18n.E("sandbox.no_helper", s.kind, err)
+		return nil, i18n.E("sandbox.no_helper", s.kind, err)
 	}
-	return nil
+	return s, nil
 }
 
 // tryBwrap runs true under the options that every init gets.

@@ -88,7 +88,7 @@ func commonRules() []rule {
 	all = append(all, attributeRules()...)
 	// A lease on a file that may only be read keeps everybody on the machine from
 	// opening it.
-	for _, command := range []uint32{fSetLease, fSetDeleg} {
+	for _, command := range []uint32{unix.F_SETLEASE, unix.F_SETDELEG} {
 		all = append(all, rule{unix.SYS_FCNTL, []cond{{arg: 1, test: bpf.JumpEqual, val: command}}, errno(unix.EINVAL)})
 	}
 	all = append(all, ownerRules()...)
@@ -109,12 +109,8 @@ func commonRules() []rule {
 	return all
 }
 
-// Commands of fcntl(2) and file flags that x/sys does not name.
-const (
-	fSetLease = 1024
-	fSetDeleg = 1040
-	tmpFile   = 0o20000000 // __O_TMPFILE, the same on both processors
-)
+// tmpFile is __O_TMPFILE, which x/sys does not name: the same on both processors.
+const tmpFile = 0o20000000
 
 // Requests of ioctl(2) that x/sys does not name (linux/fs.h, asm/sockios.h).
 const (
@@ -123,7 +119,6 @@ const (
 	fsGetXattr   = 0x801c581f
 	fsSetXattr   = 0x401c5820
 	fioSetOwn    = 0x8901
-	siocSetOwn   = 0x8902 // SIOCSPGRP, the same
 )
 
 // attributeRules refuse what changes a file, or a file system, through a

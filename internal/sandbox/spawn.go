@@ -136,12 +136,7 @@ func (l *launch) start(flags uintptr) (pid, pidfd int, err error) {
 		return pid, int(fd), nil
 	}
 	_ = unix.Close(int(fd))
-	var st unix.WaitStatus
-	for {
-		if _, err := unix.Wait4(pid, &st, 0, nil); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	waitFor(pid)
 	if said[0] == failedExec {
 		return 0, 0, execError{unix.Errno(said[1])}
 	}

@@ -27,7 +27,7 @@ type supervisor struct {
 func (p *process) supervise(ctx context.Context, c child, j job, out *output) *supervisor {
 	s := &supervisor{p: p, child: c, exited: make(chan struct{}), done: make(chan struct{})}
 	w := newWatcher(p.watch, j.limits, j.disks, j.together)
-	w.inst, w.mend = p.inst, j.mend
+	w.inst, w.mend = p.inst, j.after
 	go func() {
 		defer close(s.done)
 		defer j.together.drop(w)
@@ -67,9 +67,7 @@ func (s *supervisor) watch(ctx context.Context, timeout time.Duration, w *watche
 	defer look.Stop()
 	var expired <-chan time.Time
 	if timeout > 0 {
-		t := time.NewTimer(timeout)
-		defer t.Stop()
-		expired = t.C
+		expired = time.After(timeout)
 	}
 	// A tree of millions of files takes a while to be counted, which nobody waits
 	// for: neither the command's end nor its being ended.
@@ -123,7 +121,7 @@ func (s *supervisor) watch(ctx context.Context, timeout time.Duration, w *watche
 func (s *supervisor) end() {
 	over := false
 	if p := s.p; (s.why == outOfTime || s.why == cancelled) && p.terminate != nil && p.terminate() == nil {
-		over = s.within(grace)
+		over = s.withinGrace()
 	}
 	if s.p.group != nil {
 		s.p.group.kill()
@@ -131,19 +129,17 @@ func (s *supervisor) end() {
 	if s.p.end != nil {
 		s.err = s.p.end()
 	}
-	if !over && !s.within(grace) {
+	if !over && !s.withinGrace() {
 		s.err = errors.Join(s.err, s.child.kill())
 	}
 }
 
-// within waits for the command's end, for so long.
-func (s *supervisor) within(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
+// withinGrace waits for the command's end, for as long as grace.
+func (s *supervisor) withinGrace() bool {
 	select {
 	case <-s.exited:
 		return true
-	case <-t.C:
+	case <-time.After(grace):
 		return false
 	}
 }

@@ -45,7 +45,7 @@ type watcher struct {
 	last   map[life]seen // processes of the last look
 	gone   time.Duration // processor time of those that are gone
 	low    bool          // a disk is nearly full, as of the last look
-	mend   func()        // called at each look, nil for nothing
+	mend   func() error  // called at each look, nil for nothing
 	inst   *instance     // in which the command runs, nil for none
 }
 
@@ -127,7 +127,7 @@ func (w *watcher) apart(all []seen) int64 {
 // look measures once, and names the limit that was passed.
 func (w *watcher) look() string {
 	if w.mend != nil {
-		w.mend()
+		_ = w.mend() // the last time tells what went wrong
 	}
 	var resident, written int64
 	threads := 0

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"toritsugi/internal/i18n"
@@ -78,10 +78,7 @@ func (t trying) try(ctx context.Context, p *Patch) (Trial, error) {
 
 // same compares what git made of a patch with what the patch says.
 func (t trying) same(p *Patch, touched []Touch) error {
-	made := parts{}
-	for dir, has := range t.parts {
-		made[dir] = has
-	}
+	made := maps.Clone(t.parts)
 	said := map[string]PatchAction{}
 	for _, f := range p.Files {
 		action := f.Action
@@ -230,14 +227,19 @@ func entryOf(mode, id string) Entry {
 	return Entry{Mode: modeName([]byte(mode)), ID: id}
 }
 
+// scratchPatch is git on the work tree with an index for patches and the objects of scratch.
+func (w *Workspace) scratchPatch() tree {
+	t := w.scratch()
+	t.env = append(t.env, "GIT_INDEX_FILE="+filepath.Join(w.scratchDir(), "patch"))
+	return t
+}
+
 // onPatch is git with an index of its own, in which patches are tried.
 func (w *Workspace) onPatch(ctx context.Context) (trying, error) {
 	if err := w.readLinks(ctx); err != nil {
 		return trying{}, err
 	}
-	t := w.scratch()
-	t.env = append(slices.Clone(t.env), "GIT_INDEX_FILE="+filepath.Join(w.scratchDir(), "patch"))
-	return trying{tree: t, base: w.meta.Base, parts: w.parts, links: func(p string) bool { _, is := w.links[p]; return is }}, nil
+	return trying{tree: w.scratchPatch(), base: w.meta.Base, parts: w.parts, links: func(p string) bool { _, is := w.links[p]; return is }}, nil
 }
 
 // TryPatch applies a patch to Base apart from the tree, which stays as it is. An
@@ -313,9 +315,7 @@ func (w *Workspace) TreeNow(ctx context.Context) (string, error) {
 func (w *Workspace) Carry(ctx context.Context, patched, before, after string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := w.scratch()
-	t.env = append(slices.Clone(t.env), "GIT_INDEX_FILE="+filepath.Join(w.scratchDir(), "patch"))
-	return carry(ctx, t, patched, before, after)
+	return carry(ctx, w.scratchPatch(), patched, before, after)
 }
 
 // carrying applies the difference of $2 and $3 to $1 and prints the tree that it makes.

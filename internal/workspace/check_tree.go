@@ -42,15 +42,8 @@ func (a *CheckTree) Lay(ctx context.Context, commit string) error {
 	if commit == "" {
 		commit = w.meta.Base
 	}
-	var err error
-	for _, before := range []string{"", unlocking} {
-		_, err = w.scratch().script(ctx, "read-tree", before+checkingOut,
-			call{args: []string{commit, "-d", "--force", "--force", "--quiet", "-x", "--exclude=/.git"}, cfg: []string{"core.fsync=none"}})
-		if exitCode(err) <= 0 {
-			break
-		}
-	}
-	if err = w.unlocked(err); err == nil {
+	err := w.unlocked(w.scratch().lay(ctx, commit, "-d", "--force", "--force", "--quiet", "-x", "--exclude=/.git"))
+	if err == nil {
 		err = w.dotGit()
 	}
 	if err != nil {

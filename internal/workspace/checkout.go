@@ -146,13 +146,7 @@ func (h *Checkout) trying(ctx context.Context, base string) (trying, error) {
 
 // Lay makes Tree what a git tree has, and nothing else.
 func (h *Checkout) Lay(ctx context.Context, id string) error {
-	t, err := h.on(h.Tree(), "work"), error(nil)
-	for _, before := range []string{"", "cd \"$GIT_WORK_TREE\" && " + unlocking} {
-		if _, err = t.script(ctx, "read-tree", before+checkingOut, call{args: []string{id, "-d", "--force", "--force", "--quiet", "-x"}, cfg: []string{"core.fsync=none"}}); exitCode(err) <= 0 {
-			break
-		}
-	}
-	if err != nil {
+	if err := h.on(h.Tree(), "work").lay(ctx, id, "-d", "--force", "--force", "--quiet", "-x"); err != nil {
 		return fmt.Errorf("lay %s: %w", id, err)
 	}
 	return nil

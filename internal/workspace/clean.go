@@ -129,9 +129,7 @@ func sweepOld(opt CleanOptions) error {
 			err = errors.Join(err, removeAll(path))
 		}
 	}
-	if exists(opt.Old) {
-		_ = os.Remove(opt.Old) // where it is empty
-	}
+	_ = os.Remove(opt.Old) // where it is there, and empty
 	return err
 }
 

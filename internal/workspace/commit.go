@@ -272,12 +272,10 @@ func (s *Source) unlock(ctx context.Context, ref string) error {
 	}
 	defer func() { _ = root.Close() }()
 	if st, err := root.Lstat(ref + ".lock"); err == nil {
-		t := time.NewTimer(lockLives - time.Since(st.ModTime()))
-		defer t.Stop()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-t.C:
+		case <-time.After(lockLives - time.Since(st.ModTime())):
 		}
 	}
 	if err := root.Remove(ref + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {

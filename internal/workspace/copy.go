@@ -106,24 +106,8 @@ func (c *copier) dir(ctx context.Context, p string, info fs.FileInfo) error {
 	if err := c.to.Mkdir(p, disk.DirMode); err != nil {
 		return err
 	}
-	f, err := disk.OpenDir(c.from, p)
-	if err != nil {
+	if err := eachEntry(c.from, p, func(e fs.DirEntry) error { return c.any(ctx, path.Join(p, e.Name())) }); err != nil {
 		return err
-	}
-	defer func() { _ = f.Close() }()
-	for {
-		list, err := f.ReadDir(1000)
-		for _, e := range list {
-			if err := c.any(ctx, path.Join(p, e.Name())); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return errors.Join(c.to.Chtimes(p, info.ModTime(), info.ModTime()), c.to.Chmod(p, info.Mode().Perm()))
 }

@@ -2,8 +2,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,12 +33,8 @@ func (s *Source) noCommit(ctx context.Context, name, path string) error {
 	ref := name
 	if name == "HEAD" {
 		// git itself does not say where HEAD leads where that is damaged.
-		f, err := disk.OpenPlain(filepath.Join(s.GitDir, "HEAD"))
+		data, err := disk.Read(filepath.Join(s.GitDir, "HEAD"), maxRecord)
 		if err != nil {
-			return i18n.E("workspace.unreadable", path, err)
-		}
-		data, err := io.ReadAll(io.LimitReader(f, maxRecord))
-		if err = errors.Join(err, f.Close()); err != nil {
 			return i18n.E("workspace.unreadable", path, err)
 		}
 		if to, ok := strings.CutPrefix(string(data), "ref:"); ok {

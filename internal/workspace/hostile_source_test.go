@@ -131,7 +131,7 @@ func TestHostileSource(t *testing.T) {
 		t.Error(err)
 	}
 	// Also where it is mirrored.
-	m := &Mirrors{Dir: filepath.Join(t.TempDir(), "m")}
+	m := mirrorsIn(filepath.Join(t.TempDir(), "m"))
 	mirrored := fromMirror(t, m, Remote{URL: "file://" + path}, "main")
 	workspaceOf(t, mirrored, filepath.Join(t.TempDir(), "w"))
 	if got, err := os.ReadFile(trace); err == nil {

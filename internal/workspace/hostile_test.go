@@ -179,8 +179,8 @@ func TestEnvironmentOfTheDaemon(t *testing.T) {
 		t.Setenv(k, v)
 	}
 	w := create(t, path)
-	if w.Source() != path {
-		t.Fatalf("inspected %s", w.Source())
+	if w.meta.Source != path {
+		t.Fatalf("inspected %s", w.meta.Source)
 	}
 	write(t, filepath.Join(w.Tree(), "f"), "x\n")
 	commit(t, w, "x")

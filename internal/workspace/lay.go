@@ -190,6 +190,9 @@ func layParts(ctx context.Context, base, top *os.Root, b *budget) error {
 	if err := top.MkdirAll(xdg, disk.DirMode); err != nil {
 		return err
 	}
+	if _, err := base.Lstat(xdg); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	return eachEntry(base, xdg, func(d fs.DirEntry) error {
 		p := path.Join(xdg, d.Name())
 		part := &budget{maxPartFiles, maxPartBytes}
@@ -211,12 +214,9 @@ func layParts(ctx context.Context, base, top *os.Root, b *budget) error {
 	})
 }
 
-// eachEntry calls each with what is in a directory; one that is missing is empty.
+// eachEntry calls each with what is in a directory.
 func eachEntry(root *os.Root, name string, each func(fs.DirEntry) error) error {
 	f, err := disk.OpenDir(root, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

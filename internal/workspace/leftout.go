@@ -83,9 +83,5 @@ func (w *Workspace) noteLeftOut(ctx context.Context) error {
 	if l.All == 0 {
 		return (&disk.FS{}).Remove(file)
 	}
-	data, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	return (&disk.FS{}).Replace(file, append(data, '\n'), true)
+	return (&disk.FS{}).ReplaceJSON(file, l, true)
 }

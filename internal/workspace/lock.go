@@ -75,12 +75,10 @@ func waitLock(ctx context.Context, path string, kind lockKind) (*os.File, error)
 		if !errors.Is(err, errBusy) {
 			return f, err
 		}
-		t := time.NewTimer(lockWait)
 		select {
 		case <-ctx.Done():
-			t.Stop()
 			return nil, ctx.Err()
-		case <-t.C:
+		case <-time.After(lockWait):
 		}
 	}
 }

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -125,9 +124,5 @@ func (w *Workspace) merge(ctx context.Context, ours, theirs, branch string) (con
 // noteMeta writes workspace.json, whose commits are others now.
 func (w *Workspace) noteMeta() error {
 	w.links = nil
-	data, err := json.Marshal(w.meta)
-	if err != nil {
-		return err
-	}
-	return (&disk.FS{}).Replace(filepath.Join(w.dir, metaName), append(data, '\n'), true)
+	return (&disk.FS{}).ReplaceJSON(filepath.Join(w.dir, metaName), w.meta, true)
 }

@@ -28,7 +28,7 @@ func TestMerge(t *testing.T) {
 	main, work := git(t, path, "rev-parse", "main"), git(t, path, "rev-parse", "work")
 
 	house := t.TempDir()
-	m := &Mirrors{Dir: filepath.Join(house, "m")}
+	m := mirrorsIn(filepath.Join(house, "m"))
 	remote := Remote{URL: "file://" + path}
 	src := fromMirror(t, m, remote, "work")
 	w, err := Create(t.Context(), CreateOptions{Box: walls(), Source: src, Dir: filepath.Join(house, "w"), Branch: "work"})
@@ -78,7 +78,7 @@ func TestFollow(t *testing.T) {
 	}
 	push("work", "both", "one\ntwo\nthree\n")
 	house := t.TempDir()
-	m := &Mirrors{Dir: filepath.Join(house, "m")}
+	m := mirrorsIn(filepath.Join(house, "m"))
 	remote := Remote{URL: "file://" + path}
 	w, err := Create(t.Context(), CreateOptions{Box: walls(), Source: fromMirror(t, m, remote, "work"), Dir: filepath.Join(house, "w"), Branch: "work"})
 	if err != nil {

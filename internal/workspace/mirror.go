@@ -29,9 +29,9 @@ import (
 // a mirror may be repacked or removed while tasks of it are paused for months,
 // and nothing of theirs is lost (docs/decisions/012).
 type Mirrors struct {
-	Dir string           // absolute, on the file system of the workspaces; made where missing
-	Now func() time.Time // nil for time.Now
-	FS  *disk.FS         // nil writes without a seam
+	Dir string // absolute, on the file system of the workspaces; made where missing
+	Now func() time.Time
+	FS  *disk.FS
 }
 
 // mirrorMeta is mirror.json, written after the first whole fetch.
@@ -55,11 +55,11 @@ func (m *Mirrors) Source(ctx context.Context, remote Remote, branch string) (*So
 	if _, err := remote.check(); err != nil {
 		return nil, err
 	}
-	if err := m.fs().MkdirAll(m.Dir); err != nil {
+	if err := m.FS.MkdirAll(m.Dir); err != nil {
 		return nil, fmt.Errorf("mirror of %s: %w", remote.URL, err)
 	}
 	dir := filepath.Join(m.Dir, mirrorName(remote.URL))
-	asked := m.now()
+	asked := m.Now()
 	fetching, err := waitLock(ctx, dir+".fetch", exclusive)
 	if err != nil {
 		return nil, fmt.Errorf("mirror of %s: %w", remote.URL, err)
@@ -110,20 +110,6 @@ func (m *Mirrors) update(ctx context.Context, remote Remote, dir string, asked t
 	return lock, nil
 }
 
-func (m *Mirrors) now() time.Time {
-	if m.Now != nil {
-		return m.Now()
-	}
-	return time.Now()
-}
-
-func (m *Mirrors) fs() *disk.FS {
-	if m.FS == nil {
-		return &disk.FS{}
-	}
-	return m.FS
-}
-
 // mirrorName is a directory name for an address: readable, and one for each.
 func mirrorName(address string) string {
 	sum := sha256.Sum256([]byte(strings.TrimRight(address, "/")))
@@ -147,18 +133,14 @@ func readMirror(dir string) (meta mirrorMeta, err error) {
 
 // note writes mirror.json. It is not synced: a mirror without one is made anew.
 func (m *Mirrors) note(dir string, meta mirrorMeta) error {
-	meta.Format, meta.Used = format, m.now().UTC()
-	data, err := json.Marshal(meta)
-	if err != nil {
-		return err
-	}
-	return m.fs().Replace(filepath.Join(dir, "mirror.json"), append(data, '\n'), false)
+	meta.Format, meta.Used = format, m.Now().UTC()
+	return m.FS.ReplaceJSON(filepath.Join(dir, "mirror.json"), meta, false)
 }
 
 // fetch makes the branches and tags of the mirror those of the remote. The
 // caller holds the lock.
 func (m *Mirrors) fetch(ctx context.Context, remote Remote, dir string, whole bool) error {
-	began := m.now().UTC()
+	began := m.Now().UTC()
 	head, err := remote.head(ctx)
 	if err != nil {
 		return err
@@ -168,7 +150,7 @@ func (m *Mirrors) fetch(ctx context.Context, remote Remote, dir string, whole bo
 		if err := removeAll(dir); err != nil {
 			return fmt.Errorf("mirror of %s: %w", remote.URL, err)
 		}
-		if err := m.fs().MkdirAll(dir); err != nil {
+		if err := m.FS.MkdirAll(dir); err != nil {
 			return fmt.Errorf("mirror of %s: %w", remote.URL, err)
 		}
 		kind := "sha1"

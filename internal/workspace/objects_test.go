@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"toritsugi/internal/disk"
 	"toritsugi/internal/disk/disktest"
 )
 
@@ -152,7 +151,7 @@ func TestFork(t *testing.T) {
 	git(t, path, "checkout", "-q", "--orphan", "alone")
 	commit("alone")
 
-	m := &Mirrors{Dir: filepath.Join(t.TempDir(), "m"), FS: &disk.FS{}}
+	m := mirrorsIn(filepath.Join(t.TempDir(), "m"))
 	for from, want := range map[string]string{"work": second, "ahead": merged, "main": merged, "sly": first, "alone": ""} {
 		src := fromMirror(t, m, Remote{URL: "file://" + path}, from)
 		if got, err := src.Fork(t.Context(), "main"); err != nil || got != want {

@@ -94,7 +94,7 @@ func TestOddRepositories(t *testing.T) {
 			remote := Remote{URL: "file://" + path}
 			from := map[string]*Source{"path": inspect(t, path)}
 			if slices.Contains([]string{"detached", "shallow", "sha256", "names"}, name) { // to a mirror the others are as any
-				from["mirror"] = fromMirror(t, &Mirrors{Dir: filepath.Join(house, "m")}, remote, "")
+				from["mirror"] = fromMirror(t, mirrorsIn(filepath.Join(house, "m")), remote, "")
 			}
 			for kind, s := range from {
 				if s.Head != head {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -161,12 +162,7 @@ func (m Remote) explain(err error) error {
 		return err
 	}
 	has := func(parts ...string) bool {
-		for _, p := range parts {
-			if strings.Contains(g.stderr, p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(g.stderr, p) })
 	}
 	switch {
 	case has("error: 403"):

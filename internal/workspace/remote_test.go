@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
 )
@@ -85,6 +86,8 @@ func login(password string) func(context.Context) (Credential, error) {
 	return func(context.Context) (Credential, error) { return Credential{Password: password}, nil }
 }
 
+func mirrorsIn(dir string) *Mirrors { return &Mirrors{Dir: dir, Now: time.Now, FS: &disk.FS{}} }
+
 func fromMirror(t testing.TB, m *Mirrors, r Remote, branch string) *Source {
 	t.Helper()
 	s, err := m.Source(t.Context(), r, branch)
@@ -122,7 +125,7 @@ func TestRemote(t *testing.T) {
 				remote = Remote{URL: "file://" + bare}
 			}
 			house := t.TempDir()
-			m := &Mirrors{Dir: filepath.Join(house, "mirrors")}
+			m := mirrorsIn(filepath.Join(house, "mirrors"))
 			s := fromMirror(t, m, remote, "")
 			head := strings.TrimSpace(git(t, path, "rev-parse", "HEAD"))
 			if s.Head != head || s.Branch != "main" || s.Name() != "project" || s.Path != remote.URL {
@@ -202,7 +205,7 @@ func TestPushLease(t *testing.T) {
 	server := newGitServer(t, false)
 	bare := server.add(t, path, "r.git")
 	house := t.TempDir()
-	w := workspaceOf(t, fromMirror(t, &Mirrors{Dir: filepath.Join(house, "m")}, server.remote(t, "r.git"), ""), filepath.Join(house, "w"))
+	w := workspaceOf(t, fromMirror(t, mirrorsIn(filepath.Join(house, "m")), server.remote(t, "r.git"), ""), filepath.Join(house, "w"))
 	write(t, filepath.Join(w.Tree(), "f"), "x\n")
 	commit(t, w, "x")
 	remote := server.remote(t, "r.git")
@@ -270,7 +273,7 @@ func TestRemoteRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "m")
-			_, err := (&Mirrors{Dir: dir}).Source(t.Context(), c.r, "")
+			_, err := mirrorsIn(dir).Source(t.Context(), c.r, "")
 			if err == nil || key(err) != c.key || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("%v", err)
 			}
@@ -291,7 +294,7 @@ func TestTokenStaysHidden(t *testing.T) {
 	remote := server.remote(t, "r.git")
 	secret := "wrong-but-secret-0123456789"
 	remote.Credential = login(secret)
-	_, err := (&Mirrors{Dir: t.TempDir()}).Source(t.Context(), remote, "")
+	_, err := mirrorsIn(t.TempDir()).Source(t.Context(), remote, "")
 	if err == nil || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "d3JvbmctYnV0") {
 		t.Errorf("%v", err)
 	}
@@ -325,7 +328,7 @@ func TestTokenStaysHidden(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	t.Cleanup(watch.Close)
-	_, err = (&Mirrors{Dir: t.TempDir()}).Source(t.Context(), Remote{URL: watch.URL + "/x", Credential: login("canary-of-the-process-list")}, "")
+	_, err = mirrorsIn(t.TempDir()).Source(t.Context(), Remote{URL: watch.URL + "/x", Credential: login("canary-of-the-process-list")}, "")
 	if key(err) != "workspace.remote_denied" {
 		t.Errorf("%v", err)
 	}
@@ -355,7 +358,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 		http.Redirect(w, r, thief.URL+r.URL.RequestURI(), http.StatusFound)
 	}))
 	t.Cleanup(honest.Close)
-	_, err := (&Mirrors{Dir: t.TempDir()}).Source(t.Context(), Remote{URL: honest.URL + "/x.git", Credential: login(token)}, "")
+	_, err := mirrorsIn(t.TempDir()).Source(t.Context(), Remote{URL: honest.URL + "/x.git", Credential: login(token)}, "")
 	if err == nil || got.Load() != nil {
 		t.Errorf("%v; the other server got %v", err, got.Load())
 	}
@@ -367,7 +370,7 @@ func TestMirrorIsShared(t *testing.T) {
 	path := newRepo(t, "repo")
 	git(t, path, "repack", "-adq")
 	house := t.TempDir()
-	m := &Mirrors{Dir: filepath.Join(house, "mirrors")}
+	m := mirrorsIn(filepath.Join(house, "mirrors"))
 	remote := Remote{URL: "file://" + path}
 	s := fromMirror(t, m, remote, "")
 	w := workspaceOf(t, s, filepath.Join(house, "workspaces/1"))
@@ -406,7 +409,7 @@ func TestMirrorKeepsTidy(t *testing.T) {
 	t.Parallel()
 	path := newRepo(t, "repo")
 	house := t.TempDir()
-	m := &Mirrors{Dir: filepath.Join(house, "m")}
+	m := mirrorsIn(filepath.Join(house, "m"))
 	remote := Remote{URL: "file://" + path}
 	s := fromMirror(t, m, remote, "")
 	for i := range maxPacks {
@@ -432,7 +435,7 @@ func TestMirrorKeepsTidy(t *testing.T) {
 func TestMirrorLock(t *testing.T) {
 	t.Parallel()
 	path := newRepo(t, "repo")
-	m := &Mirrors{Dir: filepath.Join(t.TempDir(), "m")}
+	m := mirrorsIn(filepath.Join(t.TempDir(), "m"))
 	remote := Remote{URL: "file://" + path}
 	s := fromMirror(t, m, remote, "")
 	if f, err := takeLock(filepath.Dir(s.GitDir)+".lock", exclusive); !errors.Is(err, errBusy) {
@@ -456,7 +459,8 @@ func TestMirrorLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Who asked before the last fetch began is served by it.
-	early := &Mirrors{Dir: m.Dir, Now: func() time.Time { return began.Began.Add(-time.Second) }}
+	early := mirrorsIn(m.Dir)
+	early.Now = func() time.Time { return began.Began.Add(-time.Second) }
 	s = fromMirror(t, early, Remote{URL: remote.URL}, "")
 	after, err := readMirror(filepath.Dir(s.GitDir))
 	if err != nil || !after.Began.Equal(began.Began) {
@@ -470,7 +474,7 @@ func TestPushIsCalledOff(t *testing.T) {
 	house := t.TempDir()
 	server := newGitServer(t, false)
 	server.add(t, newRepo(t, "repo"), "r.git")
-	w := workspaceOf(t, fromMirror(t, &Mirrors{Dir: filepath.Join(house, "m")}, server.remote(t, "r.git"), ""), filepath.Join(house, "w"))
+	w := workspaceOf(t, fromMirror(t, mirrorsIn(filepath.Join(house, "m")), server.remote(t, "r.git"), ""), filepath.Join(house, "w"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := w.objectsOnly(ctx); !errors.Is(err, context.Canceled) {
@@ -496,7 +500,7 @@ func TestRemoteOnThisMachine(t *testing.T) {
 	}
 	remote := Remote{URL: "file://" + path}
 	dir := t.TempDir()
-	m := &Mirrors{Dir: filepath.Join(dir, "mirrors")}
+	m := mirrorsIn(filepath.Join(dir, "mirrors"))
 	w := workspaceOf(t, fromMirror(t, m, remote, ""), filepath.Join(dir, "w"))
 	write(t, filepath.Join(w.Tree(), "new"), "x\n")
 	commit(t, w, "x")

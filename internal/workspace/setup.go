@@ -390,11 +390,7 @@ func (w *Workspace) saveSetup(ctx context.Context, dir string) (err error) {
 
 func noteSetup(dir string, m setupMeta) error {
 	m.Format = setupFormat
-	data, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return (&disk.FS{}).Replace(filepath.Join(dir, "setup.json"), append(data, '\n'), true)
+	return (&disk.FS{}).ReplaceJSON(filepath.Join(dir, "setup.json"), m, true)
 }
 
 // loadSetup copies what a setup left into the tree.

@@ -373,7 +373,8 @@ func TestClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = building.Close() }()
-	m := &Mirrors{Dir: filepath.Join(house, "mirrors"), Now: func() time.Time { return now.Add(-20 * day) }}
+	m := mirrorsIn(filepath.Join(house, "mirrors"))
+	m.Now = func() time.Time { return now.Add(-20 * day) }
 	other := newRepo(t, "other")
 	_ = fromMirror(t, m, Remote{URL: "file://" + path}, "") // in use
 	unused := fromMirror(t, m, Remote{URL: "file://" + other}, "")

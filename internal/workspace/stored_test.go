@@ -185,7 +185,7 @@ func TestRestoreOfAMerge(t *testing.T) {
 	git(t, path, "add", ".")
 	git(t, path, "commit", "-q", "-m", "theirs")
 	house := t.TempDir()
-	m := &Mirrors{Dir: filepath.Join(house, "m")}
+	m := mirrorsIn(filepath.Join(house, "m"))
 	remote := Remote{URL: "file://" + path}
 	opt := CreateOptions{Box: walls(), Source: fromMirror(t, m, remote, "work"), Dir: filepath.Join(house, "w"), Branch: "work"}
 	w, err := Create(t.Context(), opt)
@@ -201,7 +201,7 @@ func TestRestoreOfAMerge(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	git(t, path, "commit", "-q", "--allow-empty", "-m", "main goes on")
-	there := &Mirrors{Dir: filepath.Join(house, "m2")}
+	there := mirrorsIn(filepath.Join(house, "m2"))
 	opt.Source, opt.Dir = fromMirror(t, there, remote, "work"), filepath.Join(house, "w2")
 	opt.Restore = &Restore{Stored: s, Branch: "main", Pack: whole(pack)}
 	if w, err = Create(t.Context(), opt); err != nil {

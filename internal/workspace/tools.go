@@ -99,8 +99,20 @@ shift
 
 // unlocking gives back what a command took of our rights to directories. What
 // cannot be given git complains of.
-const unlocking = `find . -type d ! -perm -700 -exec chmod u+rwx {} \;
+const unlocking = `find "$GIT_WORK_TREE" -type d ! -perm -700 -exec chmod u+rwx {} \;
 `
+
+// lay makes index and tree what a commit or tree has, again where a command took our
+// rights. With flags of git clean, what is not in it goes.
+func (t tree) lay(ctx context.Context, id string, clean ...string) (err error) {
+	for _, before := range []string{"", unlocking} {
+		_, err = t.script(ctx, "read-tree", before+checkingOut, call{args: append([]string{id}, clean...), cfg: []string{"core.fsync=none"}})
+		if exitCode(err) <= 0 {
+			break
+		}
+	}
+	return err
+}
 
 // checkOut makes the tree, and the branch's index, what a commit or tree has.
 // With flags of git clean, what is not in it goes.
@@ -110,16 +122,10 @@ func (w *Workspace) checkOut(ctx context.Context, id string, clean ...string) er
 		return err
 	}
 	defer resume()
-	for _, before := range []string{"", unlocking} {
-		if err := w.lendIndex(); err != nil {
-			return err
-		}
-		_, err = w.scratch().script(ctx, "read-tree", before+checkingOut, call{args: append([]string{id}, clean...), cfg: []string{"core.fsync=none"}})
-		if exitCode(err) <= 0 {
-			break
-		}
+	if err := w.lendIndex(); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := w.scratch().lay(ctx, id, clean...); err != nil {
 		return w.unlocked(err)
 	}
 	return w.takeIndex()

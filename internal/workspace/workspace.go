@@ -272,11 +272,7 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 		}
 		m.Restore = &r.Stored
 	}
-	data, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return opt.FS.Replace(filepath.Join(tmp, metaName), append(data, '\n'), true)
+	return opt.FS.ReplaceJSON(filepath.Join(tmp, metaName), m, true)
 }
 
 // aging makes the files of a new tree older than the second in which the index of
@@ -411,10 +407,6 @@ func (w *Workspace) GitDir() string { return w.repo.gitDir }
 
 // Base is the commit that the branch began at.
 func (w *Workspace) Base() string { return w.meta.Base }
-
-// Source is the real path of the repository it was made from, or the address of
-// a remote.
-func (w *Workspace) Source() string { return w.meta.Source }
 
 // Root opens the work tree for file access that cannot leave it through links
 // or "..". The caller closes it.

@@ -182,7 +182,7 @@ func TestCreate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Base() != s.Head || w.meta.Branch != "tori/issue-1" || w.Source() != path || w.dir != dir {
+	if w.Base() != s.Head || w.meta.Branch != "tori/issue-1" || w.meta.Source != path || w.dir != dir {
 		t.Errorf("%+v", w)
 	}
 	// A user's git in the tree finds the branch, clean, and no way to push.
