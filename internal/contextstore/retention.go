@@ -130,7 +130,7 @@ func (s *Store) Retain(ctx context.Context, r Retention, dry bool, each func(Ret
 		}
 	}
 	if !dry {
-		s.tell(s.keepReserve())
+		_ = s.keepReserve() // the next time, where there is no room for it
 	}
 	return cmp.Or(err, failed)
 }
