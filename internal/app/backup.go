@@ -202,6 +202,14 @@ func atBackup(ctx context.Context, env Env, o BackupOptions, write bool) (s *sys
 	if _, err := os.Stat(s.opt.BaseDir); err != nil {
 		if write {
 			err = &ConfigError{i18n.E("contextstore.no_base", s.opt.BaseDir, err)}
+// refused is an error, as *ConfigError where it says that nothing was begun.
+func refused(err error) error {
+	if errors.As(err, new(*backup.RefusedError)) {
+		return &ConfigError{err}
+	}
+	return err
+}
+
 		} else {
 			err = nil // as where it is lost
 		}
@@ -316,7 +324,7 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 			err = fmt.Errorf("the run is restored, but has no row yet: %w", err)
 		}
 	}
-	return done, base, who.User, err
+	return done, base, who.User, refused(err)
 }
 
 // backup makes a backup where one is due, and restores one that was not restored yet for a test.

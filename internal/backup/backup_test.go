@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -372,6 +373,32 @@ func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	restore(t, r, 0, Target{Dir: dir})
 	same(t, "after all was damaged", listing(t, dir), listing(t, h.base))
+}
+
+// A place that is full, and a base directory that cannot be written, are told as such.
+func TestWhatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, 1)
+	run := filepath.Base(first0(t, filepath.Join(h.base, "completed")))
+	fails := func(why error) *disk.FS {
+		return &disk.FS{Before: func(op disk.Op) error { return &fs.PathError{Op: string(op.Kind), Path: op.Path, Err: why} }}
+	}
+	for why, want := range map[error]string{syscall.ENOSPC: "is full: make room there", syscall.EDQUOT: "is full: make room there", syscall.EACCES: "does not take what is written to it"} {
+		_, err := repo(t, Options{Place: t.TempDir(), FS: fails(why)}).Make(t.Context(), Source{Base: h.base})
+		if !errors.Is(err, why) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", why, err)
+		}
+	}
+	r := repo(t, Options{Place: t.TempDir()})
+	rep := h.backup(r, Source{})
+	for _, why := range []error{syscall.EROFS, syscall.EACCES} {
+		for _, one := range []string{"", run} {
+			_, err := r.Restore(t.Context(), rep.Generation, Target{Dir: t.TempDir(), Run: one, FS: fails(why)})
+			if !errors.As(err, new(*RefusedError)) || !errors.Is(err, why) || !strings.Contains(err.Error(), "cannot be written") {
+				t.Errorf("%v: %v", why, err)
+			}
+		}
+	}
 }
 
 // listing0 are the runs that lie in a directory.

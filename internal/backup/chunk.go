@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"syscall"
 
 	"filippo.io/age"
 
@@ -81,7 +82,19 @@ func (r *Repository) put(ctx context.Context, piece []byte, was map[string]chunk
 			return c, 0, err
 		}
 	}
-	return c, c.Size, r.place.Put(ctx, objectName(c.Object), raw)
+	return c, c.Size, r.store(ctx, objectName(c.Object), raw)
+}
+
+// store writes an object.
+func (r *Repository) store(ctx context.Context, name string, raw []byte) error {
+	err := r.place.Put(ctx, name, raw)
+	switch path := (*fs.PathError)(nil); {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return because(err, "backup.full", r.Place())
+	case errors.As(err, &path):
+		return i18n.E("backup.unwritable", r.Place(), err)
+	}
+	return err
 }
 
 // seal compresses a piece, and encrypts it where that is set.
@@ -146,11 +159,11 @@ func (r *Repository) open(name string, raw []byte, c chunk) ([]byte, error) {
 	if bytes.HasPrefix(raw, []byte(ageHeader)) {
 		var err error
 		if len(r.with) == 0 {
-			return nil, &LockedError{i18n.E("backup.locked", r.Place(), errNoIdentity)}
+			return nil, &LockedError{because(errNoIdentity, "backup.locked", r.Place())}
 		}
 		if in, err = age.Decrypt(in, r.with...); err != nil {
 			if none := (*age.NoIdentityMatchError)(nil); errors.As(err, &none) {
-				return nil, &LockedError{i18n.E("backup.locked", r.Place(), none)}
+				return nil, &LockedError{because(none, "backup.locked", r.Place())}
 			}
 			return nil, damaged(name, err)
 		}

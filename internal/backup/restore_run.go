@@ -17,7 +17,7 @@ import (
 func (x *restorer) restoreRun(ctx context.Context) error {
 	release, err := alone(x.Dir)
 	if errors.Is(err, filelock.ErrLocked) {
-		return i18n.E("backup.busy", x.Dir, err)
+		return because(err, "backup.busy", x.Dir)
 	}
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (x *restorer) restoreRun(ctx context.Context) error {
 		return err
 	}
 	if len(found) != 1 {
-		return i18n.E("backup.no_run", x.Run, x.g.Number, len(found))
+		return &RefusedError{i18n.E("backup.no_run", x.Run, x.g.Number, len(found))}
 	}
 	u := found[0]
 	id := filepath.Base(u.Path)
