@@ -375,6 +375,37 @@ func TestDamage(t *testing.T) {
 	same(t, "after all was damaged", listing(t, dir), listing(t, h.base))
 }
 
+// What only an older generation has, and is damaged there, is written anew by the next one that has it.
+func TestWhatComesBack(t *testing.T) {
+	t.Parallel()
+	h, place := newHouse(t, 1), t.TempDir()
+	r := repo(t, Options{Place: place})
+	for _, text := range []string{"{\"was\":1}\n", "{\"is\":1}\n"} {
+		h.write("audit.jsonl", text)
+		h.backup(r, Source{})
+	}
+	all, err := filepath.Glob(filepath.Join(place, "data", "*", "*"))
+	must(t, err)
+	for _, f := range all {
+		raw, err := os.ReadFile(f)
+		must(t, err)
+		if found, err := r.Verify(t.Context(), nil); err != nil || found[1].Why != nil {
+			t.Fatal(found, err)
+		}
+		bad := slices.Clone(raw)
+		bad[len(bad)/2] ^= 1
+		must(t, os.WriteFile(f, bad, 0o600))
+		if found, err := r.Verify(t.Context(), nil); err != nil || found[1].Why != nil {
+			must(t, os.WriteFile(f, raw, 0o600)) // the last one needs it
+		}
+	}
+	h.write("audit.jsonl", "{\"was\":1}\n")
+	h.backup(r, Source{})
+	if found, err := r.Verify(t.Context(), nil); err != nil || found[0].Why == nil || found[2].Why != nil {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
 // A place that is full, and a base directory that cannot be written, are told as such.
 func TestWhatCannotBeWritten(t *testing.T) {
 	t.Parallel()

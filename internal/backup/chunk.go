@@ -65,8 +65,8 @@ func (c *cutter) flush() error {
 	return err
 }
 
-// put stores a piece. Where it is stored already, in was or, unencrypted, as the same object, and
-// what is there need not be doubted (fresh), nothing is written.
+// put stores a piece. Where it is stored already, in was or, unencrypted, as the same object that is
+// whole, and what is there need not be doubted (fresh), nothing is written.
 func (r *Repository) put(ctx context.Context, piece []byte, was map[string]chunk, fresh bool) (c chunk, wrote int64, err error) {
 	sum := bucket.Hash(piece)
 	if c, ok := was[sum]; ok && !fresh {
@@ -78,7 +78,13 @@ func (r *Repository) put(ctx context.Context, piece []byte, was map[string]chunk
 	}
 	c = chunk{Sum: sum, Object: bucket.Hash(raw), Size: int64(len(raw))}
 	if !fresh && len(r.to) == 0 {
-		if there, err := r.place.Has(ctx, objectName(c.Object), c.Size); err != nil || there {
+		there, err := r.place.Has(ctx, objectName(c.Object), c.Size)
+		if there {
+			if _, err = r.raw(ctx, c); IsDamage(err) { // none but an older generation needs it so far
+				there, err = false, nil
+			}
+		}
+		if err != nil || there {
 			return c, 0, err
 		}
 	}

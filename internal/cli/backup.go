@@ -121,16 +121,12 @@ type backupVerifyCmd struct {
 func (k backupVerifyCmd) Run(c *console) error {
 	return c.untilInterrupted(func(ctx context.Context, env app.Env) error {
 		tell, done := c.counted()
-		all, place, err := app.VerifyBackups(ctx, env, app.BackupOptions{BaseDir: k.BaseDir, Config: k.Config, Place: k.Place, Identity: k.Identity}, tell)
+		all, damage, err := app.VerifyBackups(ctx, env, app.BackupOptions{BaseDir: k.BaseDir, Config: k.Config, Place: k.Place, Identity: k.Identity}, tell)
 		done()
 		if err != nil {
 			return err
 		}
-		bad := 0
 		for _, v := range all {
-			if v.Why != nil {
-				bad++
-			}
 			if k.JSON {
 				m := generationJSON(v.Generation)
 				m["parts"], m["stored_bytes"], m["broken"] = v.Units, v.Bytes, v.Broken
@@ -149,8 +145,8 @@ func (k backupVerifyCmd) Run(c *console) error {
 				c.say("cli.backup_whole", v.Number, v.Units, i18n.Bytes(v.Bytes))
 			}
 		}
-		if bad > 0 {
-			return &exitError{exitDamage, i18n.E("backup.verify_damage", bad, place)}
+		if damage != nil {
+			return &exitError{exitDamage, damage}
 		}
 		return err
 	})

@@ -114,6 +114,14 @@ func backupTexts() map[string]text {
 		"cli.help.backup":             {"Copy what must not be lost to a directory or bucket, in generations.", "失えないものをディレクトリーまたはバケットに世代別に複写する。"},
 		"cli.help.backup_make":        {"Make a backup (the default).", "バックアップを作成する（既定）。"},
 		"cli.help.backup_place":       {"Directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX; backup.dir where none is named.", "ディレクトリー、s3://BUCKET/PREFIX または azure://CONTAINER/PREFIX。省略時は backup.dir。"},
+		"backup.verify_older": {
+			"%d older generations of %s are damaged, and the last one is whole: they go with backup.generations as new ones are made",
+			"%d 世代が壊れています（%s）。最新の世代は正常です。古い世代は、新しい世代ができると backup.generations に従って削除されます",
+		},
+		"backup.verify_unkept": {
+			"%d generations of %s are damaged, and the base directory %s cannot note that: make the next backup in another place, which is empty",
+			"%d 世代が壊れています（%s）。ベースディレクトリー %s に記録できないため、次のバックアップは別の空の場所に作成してください",
+		},
 		"cli.help.backup_list":        {"List the generations.", "世代を一覧する。"},
 		"cli.help.backup_verify":      {"Read all generations and tell which can be restored whole: exit 2 where one cannot.", "すべての世代を読み、完全に復元できるかを確かめる。壊れた世代があれば終了コード 2。"},
 		"cli.help.backup_identity":    {"File of age's secret keys for an encrypted backup; backup.identity_file where none is named.", "暗号化されたバックアップ用の、age の秘密鍵のファイル。省略時は backup.identity_file。"},
