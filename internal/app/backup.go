@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/backup"
 	"toritsugi/internal/bucket"
 	"toritsugi/internal/config"
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/fsck"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
@@ -70,7 +71,6 @@ type BackupHealth struct {
 	tested time.Time // when a test was begun last, after the second it was
 }
 
-// backupHealth reads it.
 // damageMark is by which mark it is known that the last backup in a place is damaged: the next one
 // there writes everything anew.
 func damageMark(place string) string { return "damage " + bucket.Name(place) }
@@ -80,6 +80,7 @@ func (s *system) isBackupDir(place string) bool {
 	return bucket.Name(place) == bucket.Name(s.cfg.Backup.Dir)
 }
 
+// backupHealth reads it.
 func (s *system) backupHealth(ctx context.Context) (BackupHealth, error) {
 	return readBackups(ctx, s.store, s.cfg.Backup.Dir)
 }
@@ -112,8 +113,8 @@ func (s *system) setBackupMark(ctx context.Context, name, value string) error {
 func (s *system) stamp() string { return s.env.Now().UTC().Format(time.RFC3339) }
 
 // makeBackup makes a backup in a place, "" for backup.dir, and notes it down where it is that one.
-// What could not be read of the base directory is in the report.
 // Where the last one there is known to be damaged, it writes everything anew.
+// What could not be read of the base directory is in the report.
 func (s *system) makeBackup(ctx context.Context, place string, progress func(units, written int64)) (backup.Report, error) {
 	if err := onlyFiles("tori backup", s.house()); err != nil {
 		return backup.Report{}, err
@@ -203,7 +204,6 @@ func (s *system) verified(ctx context.Context, place string, err error) error {
 	return nil
 }
 
-// atBackup is atBase for who may read everything. Where the base directory cannot be written there is no store.
 // refused is an error, as *ConfigError where it says that nothing was begun.
 func refused(err error) error {
 	if errors.As(err, new(*backup.RefusedError)) {
@@ -212,6 +212,7 @@ func refused(err error) error {
 	return err
 }
 
+// atBackup is atBase for who may read everything. Where the base directory cannot be written there is no store.
 func atBackup(ctx context.Context, env Env, o BackupOptions, write bool) (s *system, actor string, err error) {
 	s, who, err := atBase(env, RunOptions{BaseDir: o.BaseDir, Config: o.Config, Confined: true, Quiet: true})
 	if err != nil {
@@ -313,14 +314,25 @@ func VerifyBackups(ctx context.Context, env Env, o BackupOptions, progress func(
 // RestoreOptions say what is restored, and where to.
 type RestoreOptions struct {
 	BackupOptions
-	Generation int    // 0 for the latest
-	Run        string // the beginning of its uuid; "" for all
-	To         string // base directory; "" for that of the settings
+	Generation *int    // nil for the latest
+	Run        *string // the beginning of its uuid; nil for all
+	To         string  // base directory; "" for that of the settings
 	Force      bool
 }
 
 // Restore brings a backup back. It returns the base directory and who did it, for the audit.
 func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units, bytes int64)) (done backup.Restored, base, actor string, err error) {
+	number, run := 0, ""
+	if o.Generation != nil {
+		if number = *o.Generation; number < 1 {
+			return done, "", "", &ConfigError{i18n.E("backup.generation", number)}
+		}
+	}
+	if o.Run != nil {
+		if run, err = contextstore.Beginning(*o.Run); err != nil {
+			return done, "", "", &ConfigError{err}
+		}
+	}
 	s, who, err := atBase(env, RunOptions{BaseDir: cmp.Or(o.To, o.BaseDir), Config: o.Config, Confined: true, Quiet: true})
 	if err != nil {
 		return done, "", "", err
@@ -336,11 +348,11 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 	if err != nil {
 		return done, "", "", &ConfigError{err}
 	}
-	g, err := r.Find(ctx, o.Generation)
+	g, err := r.Find(ctx, number)
 	if err != nil {
 		return done, "", "", &ConfigError{err}
 	}
-	done, err = r.Restore(ctx, g, backup.Target{Dir: base, Plans: planning.HistoryDir(base, s.cfg.Planning.History.Directory), Run: o.Run, Force: o.Force, FS: s.fs, Progress: progress})
+	done, err = r.Restore(ctx, g, backup.Target{Dir: base, Plans: planning.HistoryDir(base, s.cfg.Planning.History.Directory), Run: run, Force: o.Force, FS: s.fs, Progress: progress})
 	if err == nil && done.Run != "" && !done.Same { // its row
 		if err = s.open(ctx); err == nil {
 			err = s.store.Close()

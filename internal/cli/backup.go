@@ -20,7 +20,7 @@ type backupCmd struct {
 }
 
 type backupMakeCmd struct {
-	Place string `arg:"" optional:"" placeholder:"DIR" help:"${backup_place_help}"`
+	Place string `arg:"" optional:"" placeholder:"DIR" filled:"" help:"${backup_place_help}"`
 	JSON  bool   `name:"json" help:"${json_help}"`
 	place `embed:""`
 }
@@ -72,7 +72,7 @@ func generationJSON(g backup.Generation) map[string]any {
 }
 
 type backupListCmd struct {
-	Place string `arg:"" optional:"" placeholder:"DIR" help:"${backup_place_help}"`
+	Place string `arg:"" optional:"" placeholder:"DIR" filled:"" help:"${backup_place_help}"`
 	JSON  bool   `name:"json" help:"${json_help}"`
 	place `embed:""`
 }
@@ -111,7 +111,7 @@ func (k backupListCmd) Run(c *console) error {
 }
 
 type backupVerifyCmd struct {
-	Place    string `arg:"" optional:"" placeholder:"DIR" help:"${backup_place_help}"`
+	Place    string `arg:"" optional:"" placeholder:"DIR" filled:"" help:"${backup_place_help}"`
 	Identity string `placeholder:"FILE" help:"${backup_identity_help}"`
 	JSON     bool   `name:"json" help:"${json_help}"`
 	place    `embed:""`
@@ -153,13 +153,13 @@ func (k backupVerifyCmd) Run(c *console) error {
 }
 
 type restoreCmd struct {
-	Source     string `arg:"" placeholder:"SOURCE" help:"${restore_source_help}"`
-	Task       string `placeholder:"UUID" help:"${restore_task_help}"`
-	To         string `placeholder:"DIR" help:"${restore_to_help}"`
-	Generation int    `placeholder:"N" help:"${restore_generation_help}"`
-	Force      bool   `help:"${restore_force_help}"`
-	Identity   string `placeholder:"FILE" help:"${backup_identity_help}"`
-	JSON       bool   `name:"json" help:"${json_help}"`
+	Source     string  `arg:"" placeholder:"SOURCE" filled:"" help:"${restore_source_help}"`
+	Task       *string `placeholder:"UUID" help:"${restore_task_help}"`
+	To         string  `placeholder:"DIR" filled:"" help:"${restore_to_help}"`
+	Generation *int    `placeholder:"N" help:"${restore_generation_help}"`
+	Force      bool    `help:"${restore_force_help}"`
+	Identity   string  `placeholder:"FILE" help:"${backup_identity_help}"`
+	JSON       bool    `name:"json" help:"${json_help}"`
 	place      `embed:""`
 }
 

@@ -272,10 +272,29 @@ func (c *console) parse(args []string) (v verb, err error) {
 	return v, nil
 }
 
+	if err := filled(k); err != nil {
+		return nil, usage(err)
+	}
 // explain puts the texts "cli.help.x" where the struct tags say ${x_help}. As
 // kong's variables all of them would be interpolated again for each flag.
 func (c *console) explain(k *kong.Kong) error {
 	return kong.Visit(k.Model.Node, func(v kong.Visitable, next kong.Next) error {
+// filled refuses an empty value, as of a variable that is not set, where that would mean another place.
+func filled(k *kong.Context) error {
+	for _, p := range k.Path {
+		v, name := p.Positional, ""
+		if p.Flag != nil {
+			v, name = p.Flag.Value, "--"+p.Flag.Name
+		} else if v != nil {
+			name = v.Summary()
+		}
+		if v != nil && v.Tag.Has("filled") && v.Target.String() == "" {
+			return i18n.E("cli.usage", i18n.E("cli.usage_no_value", name))
+		}
+	}
+	return nil
+}
+
 		switch v := v.(type) {
 		case *kong.Node:
 			v.Help = c.help(v.Help)

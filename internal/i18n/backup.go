@@ -66,6 +66,10 @@ func backupTexts() map[string]text {
 			"%s has no generation %d: tori backup list tells which there are",
 			"%s に世代 %d はありません。tori backup list で確認してください",
 		},
+		"backup.generation": {
+			"there is no generation %d, they count from 1: tori backup list tells which there are",
+			"世代 %d はありません。世代は 1 から数えます。tori backup list で確認してください",
+		},
 		"backup.newer": {
 			"%s has format %d, this program knows formats up to %d: use the newer program",
 			"%s の形式は %d ですが、このプログラムが扱えるのは %d までです。新しいプログラムを使ってください",
