@@ -128,6 +128,14 @@ func (x *restorer) restoreAll(ctx context.Context) error {
 	if err := x.hasRoom(x.Dir, reserve); err != nil {
 		return err
 	}
+	if len(there) == 0 { // nobody is to begin there with nothing
+		if err := x.FS.MkdirAll(staged); err != nil {
+			return err
+		}
+		if err := x.note(filepath.Join(x.Dir, contextstore.RestoreBegun), struct{}{}); err != nil {
+			return err
+		}
+	}
 	if err := x.stage(ctx, staged, func(unit) bool { return true }); err != nil {
 		return err
 	}

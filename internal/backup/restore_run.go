@@ -23,8 +23,8 @@ func (x *restorer) restoreRun(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	if exists(filepath.Join(x.Dir, contextstore.RestoreCommit)) { // that is to be ended first
-		return i18n.E("contextstore.restore_cut", x.Dir)
+	if err := contextstore.Whole(x.Dir); err != nil { // that is to be ended first
+		return err
 	}
 	var found []unit
 	err = x.each(ctx, x.g, func(u unit) error {
