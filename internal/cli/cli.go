@@ -180,10 +180,14 @@ func Main(args []string) int {
 }
 
 func (c *console) main(args []string) int {
-	c.out, c.err = onDisplay(c.out), onDisplay(c.err)
+	out := onDisplay(c.out)
+	c.out, c.err = out, onDisplay(c.err)
 	v, err := c.parse(args)
 	if err == nil && v != nil {
 		err = errors.Join(v.Run(c), app.CloseLedgers())
+	}
+	if err == nil { // what was not shown is not done
+		err = out.torn()
 	}
 	var exit *exitError
 	switch {
@@ -268,17 +272,13 @@ func (c *console) parse(args []string) (v verb, err error) {
 			s.json = f.Target.Bool()
 		}
 	}
+	if err := filled(k); err != nil {
+		return nil, usage(err)
+	}
 	v, _ = k.Selected().Target.Interface().(verb) // each command is one
 	return v, nil
 }
 
-	if err := filled(k); err != nil {
-		return nil, usage(err)
-	}
-// explain puts the texts "cli.help.x" where the struct tags say ${x_help}. As
-// kong's variables all of them would be interpolated again for each flag.
-func (c *console) explain(k *kong.Kong) error {
-	return kong.Visit(k.Model.Node, func(v kong.Visitable, next kong.Next) error {
 // filled refuses an empty value, as of a variable that is not set, where that would mean another place.
 func filled(k *kong.Context) error {
 	for _, p := range k.Path {
@@ -295,6 +295,10 @@ func filled(k *kong.Context) error {
 	return nil
 }
 
+// explain puts the texts "cli.help.x" where the struct tags say ${x_help}. As
+// kong's variables all of them would be interpolated again for each flag.
+func (c *console) explain(k *kong.Kong) error {
+	return kong.Visit(k.Model.Node, func(v kong.Visitable, next kong.Next) error {
 		switch v := v.(type) {
 		case *kong.Node:
 			v.Help = c.help(v.Help)

@@ -82,10 +82,6 @@ func backupTexts() map[string]text {
 			"%s does not take or give what it should (%s: %v): see to the server, the login and its rights, and begin again; what was written is used",
 			"%s とのやり取りに失敗しました（%s: %v）。サーバー、認証情報、権限を確かめてからやり直してください。書き込み済みの分は再利用されます",
 		},
-		"backup.no_room": {
-			"%s has %s free, the restore needs %s: make room, or restore elsewhere with --to",
-			"%s の空きは %s で、復元には %s 必要です。空きを作るか、--to で別の場所に復元してください",
-		},
 		"backup.full": {
 			"%s is full: make room there, or name another place, and begin again; what was written is used",
 			"%s がいっぱいです。空きを作るか別の場所を指定してから、やり直してください。書き込み済みの分は再利用されます",
@@ -93,6 +89,10 @@ func backupTexts() map[string]text {
 		"backup.unwritable": {
 			"%s does not take what is written to it (%v): mend that, or name another place, and begin again; what was written is used",
 			"%s に書き込めません（%v）。原因を取り除くか別の場所を指定してから、やり直してください。書き込み済みの分は再利用されます",
+		},
+		"backup.no_room": {
+			"%s has %s free, the restore needs %s: make room, or restore elsewhere with --to",
+			"%s の空きは %s で、復元には %s 必要です。空きを作るか、--to で別の場所に復元してください",
 		},
 		"backup.not_empty": {
 			"%s is in use already (%s): nothing was restored. Restore elsewhere with --to DIR, or only one run with --task UUID, or move what is there aside with --force",
@@ -114,10 +114,6 @@ func backupTexts() map[string]text {
 			"%d generations of %s are damaged: the next backup writes everything anew",
 			"%d 世代が壊れています（%s）。次のバックアップですべて書き直されます",
 		},
-
-		"cli.help.backup":             {"Copy what must not be lost to a directory or bucket, in generations.", "失えないものをディレクトリーまたはバケットに世代別に複写する。"},
-		"cli.help.backup_make":        {"Make a backup (the default).", "バックアップを作成する（既定）。"},
-		"cli.help.backup_place":       {"Directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX; backup.dir where none is named.", "ディレクトリー、s3://BUCKET/PREFIX または azure://CONTAINER/PREFIX。省略時は backup.dir。"},
 		"backup.verify_older": {
 			"%d older generations of %s are damaged, and the last one is whole: they go with backup.generations as new ones are made",
 			"%d 世代が壊れています（%s）。最新の世代は正常です。古い世代は、新しい世代ができると backup.generations に従って削除されます",
@@ -126,6 +122,10 @@ func backupTexts() map[string]text {
 			"%d generations of %s are damaged, and the base directory %s cannot note that: make the next backup in another place, which is empty",
 			"%d 世代が壊れています（%s）。ベースディレクトリー %s に記録できないため、次のバックアップは別の空の場所に作成してください",
 		},
+
+		"cli.help.backup":             {"Copy what must not be lost to a directory or bucket, in generations.", "失えないものをディレクトリーまたはバケットに世代別に複写する。"},
+		"cli.help.backup_make":        {"Make a backup (the default).", "バックアップを作成する（既定）。"},
+		"cli.help.backup_place":       {"Directory, s3://BUCKET/PREFIX or azure://CONTAINER/PREFIX; backup.dir where none is named.", "ディレクトリー、s3://BUCKET/PREFIX または azure://CONTAINER/PREFIX。省略時は backup.dir。"},
 		"cli.help.backup_list":        {"List the generations.", "世代を一覧する。"},
 		"cli.help.backup_verify":      {"Read all generations and tell which can be restored whole: exit 2 where one cannot.", "すべての世代を読み、完全に復元できるかを確かめる。壊れた世代があれば終了コード 2。"},
 		"cli.help.backup_identity":    {"File of age's secret keys for an encrypted backup; backup.identity_file where none is named.", "暗号化されたバックアップ用の、age の秘密鍵のファイル。省略時は backup.identity_file。"},
