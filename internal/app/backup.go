@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/backup"
 	"toritsugi/internal/bucket"
 	"toritsugi/internal/config"
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/fsck"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
@@ -64,19 +65,28 @@ const backupScope = "backup"
 type BackupHealth struct {
 	Made     time.Time // when the last one was made, zero for never
 	Verified time.Time // when one was last restored for a test, or all were read, and it was whole
-	Damage   string    // why the last such look failed, "" where it did not; the next backup writes everything anew
+	Damage   string    // why the last such look failed, "" where it did not
 	Failed   string    // why the nightly work failed at it the last time, "" where it did not
 
 	tested time.Time // when a test was begun last, after the second it was
 }
 
-// backupHealth reads it.
-func (s *system) backupHealth(ctx context.Context) (BackupHealth, error) {
-	return readBackups(ctx, s.store)
+// damageMark is by which mark it is known that the last backup in a place is damaged: the next one
+// there writes everything anew.
+func damageMark(place string) string { return "damage " + bucket.Name(place) }
+
+// isBackupDir reports whether a place is backup.dir.
+func (s *system) isBackupDir(place string) bool {
+	return bucket.Name(place) == bucket.Name(s.cfg.Backup.Dir)
 }
 
-// readBackups reads from house.db what is known of the backups in backup.dir.
-func readBackups(ctx context.Context, house marksReader) (h BackupHealth, err error) {
+// backupHealth reads it.
+func (s *system) backupHealth(ctx context.Context) (BackupHealth, error) {
+	return readBackups(ctx, s.store, s.cfg.Backup.Dir)
+}
+
+// readBackups reads from house.db what is known of the backups in backup.dir, which is dir.
+func readBackups(ctx context.Context, house marksReader, dir string) (h BackupHealth, err error) {
 	for name, at := range map[string]*time.Time{"made": &h.Made, "verified": &h.Verified, "tested": &h.tested} {
 		raw, merr := house.Mark(ctx, backupScope, name)
 		err = errors.Join(err, merr)
@@ -85,7 +95,7 @@ func readBackups(ctx context.Context, house marksReader) (h BackupHealth, err er
 	for scope, of := range map[string]struct {
 		name string
 		why  *string
-	}{backupScope: {"damage", &h.Damage}, nightFailedScope: {"backup", &h.Failed}} {
+	}{backupScope: {damageMark(dir), &h.Damage}, nightFailedScope: {"backup", &h.Failed}} {
 		raw, merr := house.Mark(ctx, scope, of.name)
 		err = errors.Join(err, merr)
 		*of.why = raw
@@ -103,6 +113,7 @@ func (s *system) setBackupMark(ctx context.Context, name, value string) error {
 func (s *system) stamp() string { return s.env.Now().UTC().Format(time.RFC3339) }
 
 // makeBackup makes a backup in a place, "" for backup.dir, and notes it down where it is that one.
+// Where the last one there is known to be damaged, it writes everything anew.
 // What could not be read of the base directory is in the report.
 func (s *system) makeBackup(ctx context.Context, place string, progress func(units, written int64)) (backup.Report, error) {
 	if err := onlyFiles("tori backup", s.house()); err != nil {
@@ -112,21 +123,20 @@ func (s *system) makeBackup(ctx context.Context, place string, progress func(uni
 	if err != nil {
 		return backup.Report{}, &ConfigError{err}
 	}
-	own := place == "" || place == s.cfg.Backup.Dir
 	src := backup.Source{Base: s.house(), Plans: planning.HistoryDir(s.house(), s.cfg.Planning.History.Directory), FS: s.fs, Keep: s.cfg.Backup.Generations, Progress: progress}
-	if own && s.store != nil {
-		h, err := s.backupHealth(ctx)
+	if s.store != nil {
+		damage, err := s.store.Mark(ctx, backupScope, damageMark(r.Place()))
 		if err != nil {
 			return backup.Report{}, err
 		}
-		src.Fresh = h.Damage != ""
+		src.Fresh = damage != ""
 	}
 	done, err := r.Make(ctx, src)
-	if err != nil || !own {
-		return done, err
+	if err == nil && src.Fresh {
+		err = s.setBackupMark(ctx, damageMark(r.Place()), "")
 	}
-	if src.Fresh {
-		err = s.setBackupMark(ctx, "damage", "")
+	if err != nil || !s.isBackupDir(r.Place()) {
+		return done, refused(err)
 	}
 	err = errors.Join(err, s.setBackupMark(ctx, "made", s.stamp()))
 	if s.store != nil && done.Failed == nil { // what the night failed at is done
@@ -155,10 +165,10 @@ func (s *system) verifyLast(ctx context.Context) error {
 			if !whole {
 				return damage
 			}
-			return errors.Join(damage, s.verified(ctx, nil))
+			return errors.Join(damage, s.verified(ctx, r.Place(), nil))
 		}
 	}
-	return errors.Join(err, s.verified(ctx, err))
+	return errors.Join(err, s.verified(ctx, r.Place(), err))
 }
 
 // damageOf names the first places of what could not be mended; others is whether it is of single
@@ -179,15 +189,27 @@ func damageOf(r fsck.Report) (where string, others bool) {
 	return strings.Join(all, ", "), others
 }
 
-// verified notes down how a look at the backups ended.
-func (s *system) verified(ctx context.Context, err error) error {
+// verified notes down how a look at the last backup in a place ended.
+func (s *system) verified(ctx context.Context, place string, err error) error {
 	switch {
 	case err == nil:
-		return errors.Join(s.setBackupMark(ctx, "damage", ""), s.setBackupMark(ctx, "verified", s.stamp()))
+		err = s.setBackupMark(ctx, damageMark(place), "")
+		if s.isBackupDir(place) {
+			err = errors.Join(err, s.setBackupMark(ctx, "verified", s.stamp()))
+		}
+		return err
 	case backup.IsDamage(err):
-		return s.setBackupMark(ctx, "damage", s.redact.String(err.Error()))
+		return s.setBackupMark(ctx, damageMark(place), s.redact.String(err.Error()))
 	}
 	return nil
+}
+
+// refused is an error, as *ConfigError where it says that nothing was begun.
+func refused(err error) error {
+	if errors.As(err, new(*backup.RefusedError)) {
+		return &ConfigError{err}
+	}
+	return err
 }
 
 // atBackup is asAdmin with the store. Where the base directory cannot be written there is none.
@@ -249,42 +271,65 @@ func Backups(ctx context.Context, env Env, o BackupOptions) (all []backup.Genera
 	return all, r.Place(), err
 }
 
-// VerifyBackups reads all generations and tells which are whole; of backup.dir it is noted down.
-func VerifyBackups(ctx context.Context, env Env, o BackupOptions, progress func(units, bytes int64)) (all []backup.Verified, place string, err error) {
+// VerifyBackups reads all generations and tells which are whole; of the last one it is noted down.
+// damage says how many are not, and what comes of it; nil where all are.
+func VerifyBackups(ctx context.Context, env Env, o BackupOptions, progress func(units, bytes int64)) (all []backup.Verified, damage, err error) {
 	s, _, err := atBackup(ctx, env, o, false)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, s.closeStore()) }()
 	r, err := s.repository(o.Place, o.Identity)
 	if err != nil {
-		return nil, "", &ConfigError{err}
+		return nil, nil, &ConfigError{err}
 	}
 	all, err = r.Verify(ctx, progress)
 	if err == nil && len(all) == 0 {
-		return nil, "", &ConfigError{i18n.E("backup.none", r.Place())}
+		return nil, nil, &ConfigError{i18n.E("backup.none", r.Place())}
 	}
-	if err == nil && (o.Place == "" || o.Place == s.cfg.Backup.Dir) {
-		var damage error
-		for _, v := range all {
-			damage = cmp.Or(damage, v.Why)
+	if err != nil {
+		return nil, nil, err
+	}
+	last, bad := all[len(all)-1].Why, 0
+	for _, v := range all {
+		if v.Why != nil {
+			bad++
 		}
-		err = s.verified(ctx, damage)
 	}
-	return all, r.Place(), err
+	switch {
+	case bad == 0:
+	case last == nil:
+		damage = i18n.E("backup.verify_older", bad, r.Place())
+	case s.store == nil:
+		damage = i18n.E("backup.verify_unkept", bad, r.Place(), s.opt.BaseDir)
+	default:
+		damage = i18n.E("backup.verify_damage", bad, r.Place())
+	}
+	return all, damage, s.verified(ctx, r.Place(), last)
 }
 
 // RestoreOptions say what is restored, and where to.
 type RestoreOptions struct {
 	BackupOptions
-	Generation int    // 0 for the latest
-	Run        string // the beginning of its uuid; "" for all
-	To         string // base directory; "" for that of the settings
+	Generation *int    // nil for the latest
+	Run        *string // the beginning of its uuid; nil for all
+	To         string  // base directory; "" for that of the settings
 	Force      bool
 }
 
 // Restore brings a backup back. It returns the base directory and who did it, for the audit.
 func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units, bytes int64)) (done backup.Restored, base, actor string, err error) {
+	number, run := 0, ""
+	if o.Generation != nil {
+		if number = *o.Generation; number < 1 {
+			return done, "", "", &ConfigError{i18n.E("backup.generation", number)}
+		}
+	}
+	if o.Run != nil {
+		if run, err = contextstore.Beginning(*o.Run); err != nil {
+			return done, "", "", &ConfigError{err}
+		}
+	}
 	s, who, err := atBase(env, RunOptions{BaseDir: cmp.Or(o.To, o.BaseDir), Config: o.Config, Confined: true, Quiet: true})
 	if err != nil {
 		return done, "", "", err
@@ -300,11 +345,11 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 	if err != nil {
 		return done, "", "", &ConfigError{err}
 	}
-	g, err := r.Find(ctx, o.Generation)
+	g, err := r.Find(ctx, number)
 	if err != nil {
 		return done, "", "", &ConfigError{err}
 	}
-	done, err = r.Restore(ctx, g, backup.Target{Dir: base, Plans: planning.HistoryDir(base, s.cfg.Planning.History.Directory), Run: o.Run, Force: o.Force, FS: s.fs, Progress: progress})
+	done, err = r.Restore(ctx, g, backup.Target{Dir: base, Plans: planning.HistoryDir(base, s.cfg.Planning.History.Directory), Run: run, Force: o.Force, FS: s.fs, Progress: progress})
 	if err == nil && done.Run != "" && !done.Same { // its row
 		if err = s.open(ctx); err == nil {
 			err = s.store.Close()
@@ -313,7 +358,7 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 			err = fmt.Errorf("the run is restored, but has no row yet: %w", err)
 		}
 	}
-	return done, base, who.User, err
+	return done, base, who.User, refused(err)
 }
 
 // backup makes a backup where one is due, and restores one that was not restored yet for a test.

@@ -85,7 +85,7 @@ func (s *system) lookAround(ctx context.Context, told map[alertID]contextstore.A
 	defer func() { _ = house.Close() }() // only read from
 	at.house = house
 	if s.cfg.Backup.Dir != "" {
-		b, err := readBackups(ctx, house)
+		b, err := readBackups(ctx, house, s.cfg.Backup.Dir)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -196,7 +196,7 @@ func (s premises) backup(ctx context.Context) (all []alert, err error) {
 	add := func(name string, args ...any) {
 		all = append(all, alert{Name: name, Why: i18n.E("alert."+name, args...)})
 	}
-	h, err := readBackups(ctx, s.house)
+	h, err := readBackups(ctx, s.house, s.cfg.Backup.Dir)
 	if why := cmp.Or(h.Failed, h.Damage); why != "" {
 		add("backup_failed", why)
 	}

@@ -55,9 +55,9 @@ func TestPremises(t *testing.T) {
 		"a backup":            {func(*premises) {}, marks{"made": "2026-03-03T00:00:00Z", "verified": "2026-03-03T00:00:00Z"}, ""},
 		"an old one":          {func(*premises) {}, marks{"made": "2026-03-02T23:59:59Z", "verified": "2026-03-03T00:00:00Z"}, "backup_late"},
 		"not verified":        {func(*premises) {}, marks{"made": "2026-03-04T00:00:00Z"}, "backup_unverified"},
-		"damaged":             {func(*premises) {}, marks{"made": "2026-03-04T00:00:00Z", "verified": "2026-03-04T00:00:00Z", "damage": "no room"}, "backup_failed"},
+		"damaged":             {func(*premises) {}, marks{"made": "2026-03-04T00:00:00Z", "verified": "2026-03-04T00:00:00Z", damageMark("/backups"): "no room"}, "backup_failed"},
 		"it failed":           {func(*premises) {}, marks{"made": "2026-03-04T00:00:00Z", "verified": "2026-03-04T00:00:00Z", "backup": "no room"}, "backup_failed"},
-		"no backups":          {func(p *premises) { p.cfg.Backup.Dir = "" }, marks{"damage": "no room"}, ""},
+		"no backups":          {func(p *premises) { p.cfg.Backup.Dir = "" }, marks{damageMark("/backups"): "no room"}, ""},
 		"of any age":          {func(p *premises) { p.cfg.Monitor.Alerts.BackupHours = 0 }, marks{"made": "2020-03-02T23:59:59Z"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -236,7 +236,7 @@ func (h *alertHouse) provocations() []provocation {
 		files = nil
 	}
 	backup := func(success, verified time.Duration, why string) {
-		for name, value := range map[string]string{"made": h.now.Add(-success).UTC().Format(time.RFC3339), "verified": h.now.Add(-verified).UTC().Format(time.RFC3339), "damage": why} {
+		for name, value := range map[string]string{"made": h.now.Add(-success).UTC().Format(time.RFC3339), "verified": h.now.Add(-verified).UTC().Format(time.RFC3339), damageMark(h.d.cfg.Backup.Dir): why} {
 			must(h.d.store.SetMark(h.t.Context(), backupScope, name, value))
 		}
 	}

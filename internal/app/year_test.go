@@ -379,7 +379,7 @@ func (y *year) restores() {
 	for _, g := range all {
 		began := time.Now()
 		dir := filepath.Join(y.t.TempDir(), "restored")
-		done, _, _, err := Restore(y.t.Context(), y.environment(), RestoreOptions{BackupOptions: BackupOptions{Config: y.config}, Generation: g.Number, To: dir}, nil)
+		done, _, _, err := Restore(y.t.Context(), y.environment(), RestoreOptions{BackupOptions: BackupOptions{Config: y.config}, Generation: &g.Number, To: dir}, nil)
 		y.must(err)
 		r, err := fsck.Check(y.t.Context(), dir, fsck.Options{Now: y.clock.now})
 		y.must(err)

@@ -13,10 +13,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"filippo.io/age"
@@ -54,7 +56,7 @@ type Repository struct {
 	zips, unzips sync.Pool // *gzip.Writer, *gzip.Reader
 }
 
-// Open names a place of backups; nothing is read or written yet but the identities.
+// Open names a place of backups, which need not be there; nothing of it is read or written yet.
 func Open(o Options) (*Repository, error) {
 	r := &Repository{now: o.Now}
 	if r.now == nil {
@@ -85,6 +87,11 @@ func Open(o Options) (*Repository, error) {
 	}
 	var err error
 	r.place, err = bucket.Open(bucket.Options{Place: o.Place, S3: o.S3, Azure: o.Azure, FS: o.FS, HTTP: o.HTTP, Now: r.now})
+	if d, ok := r.place.(*bucket.Directory); ok {
+		if st, serr := os.Stat(d.String()); serr == nil && !st.IsDir() || errors.Is(serr, syscall.ENOTDIR) {
+			return r, i18n.E("backup.no_directory", d)
+		}
+	}
 	return r, err
 }
 
@@ -232,8 +239,20 @@ func (e *DamagedError) Unwrap() error { return e.error }
 var errHash = errors.New("its SHA-256 is another")
 
 func damaged(name string, why error) error {
-	return &DamagedError{i18n.E("backup.damaged", name, why)}
+	return &DamagedError{because(why, "backup.damaged", name)}
 }
+
+// because is a text with a cause that says nothing to people.
+func because(cause error, key string, args ...any) error {
+	e := i18n.E(key, args...)
+	e.Err = cause
+	return e
+}
+
+// RefusedError says that what was named does not fit, and that nothing was begun.
+type RefusedError struct{ error }
+
+func (e *RefusedError) Unwrap() error { return e.error }
 
 // orDamaged is an error of reading: what is missing, or longer than anything that was written, is damaged.
 func orDamaged(name string, err error) error {

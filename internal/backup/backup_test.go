@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -372,6 +373,63 @@ func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	restore(t, r, 0, Target{Dir: dir})
 	same(t, "after all was damaged", listing(t, dir), listing(t, h.base))
+}
+
+// What only an older generation has, and is damaged there, is written anew by the next one that has it.
+func TestWhatComesBack(t *testing.T) {
+	t.Parallel()
+	h, place := newHouse(t, 1), t.TempDir()
+	r := repo(t, Options{Place: place})
+	for _, text := range []string{"{\"was\":1}\n", "{\"is\":1}\n"} {
+		h.write("audit.jsonl", text)
+		h.backup(r, Source{})
+	}
+	all, err := filepath.Glob(filepath.Join(place, "data", "*", "*"))
+	must(t, err)
+	for _, f := range all {
+		raw, err := os.ReadFile(f)
+		must(t, err)
+		if found, err := r.Verify(t.Context(), nil); err != nil || found[1].Why != nil {
+			t.Fatal(found, err)
+		}
+		bad := slices.Clone(raw)
+		bad[len(bad)/2] ^= 1
+		must(t, os.WriteFile(f, bad, 0o600))
+		if found, err := r.Verify(t.Context(), nil); err != nil || found[1].Why != nil {
+			must(t, os.WriteFile(f, raw, 0o600)) // the last one needs it
+		}
+	}
+	h.write("audit.jsonl", "{\"was\":1}\n")
+	h.backup(r, Source{})
+	if found, err := r.Verify(t.Context(), nil); err != nil || found[0].Why == nil || found[2].Why != nil {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// A place that is full, and a base directory that cannot be written, are told as such.
+func TestWhatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, 1)
+	run := filepath.Base(first0(t, filepath.Join(h.base, "completed")))
+	fails := func(why error) *disk.FS {
+		return &disk.FS{Before: func(op disk.Op) error { return &fs.PathError{Op: string(op.Kind), Path: op.Path, Err: why} }}
+	}
+	for why, want := range map[error]string{syscall.ENOSPC: "is full: make room there", syscall.EDQUOT: "is full: make room there", syscall.EACCES: "does not take what is written to it"} {
+		_, err := repo(t, Options{Place: t.TempDir(), FS: fails(why)}).Make(t.Context(), Source{Base: h.base})
+		if !errors.Is(err, why) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", why, err)
+		}
+	}
+	r := repo(t, Options{Place: t.TempDir()})
+	rep := h.backup(r, Source{})
+	for _, why := range []error{syscall.EROFS, syscall.EACCES} {
+		for _, one := range []string{"", run} {
+			_, err := r.Restore(t.Context(), rep.Generation, Target{Dir: t.TempDir(), Run: one, FS: fails(why)})
+			if !errors.As(err, new(*RefusedError)) || !errors.Is(err, why) || !strings.Contains(err.Error(), "cannot be written") {
+				t.Errorf("%v: %v", why, err)
+			}
+		}
+	}
 }
 
 // listing0 are the runs that lie in a directory.

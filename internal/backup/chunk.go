@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"syscall"
 
 	"filippo.io/age"
 
@@ -64,8 +65,8 @@ func (c *cutter) flush() error {
 	return err
 }
 
-// put stores a piece. Where it is stored already, in was or, unencrypted, as the same object, and
-// what is there need not be doubted (fresh), nothing is written.
+// put stores a piece. Where it is stored already, in was or, unencrypted, as the same object that is
+// whole, and what is there need not be doubted (fresh), nothing is written.
 func (r *Repository) put(ctx context.Context, piece []byte, was map[string]chunk, fresh bool) (c chunk, wrote int64, err error) {
 	sum := bucket.Hash(piece)
 	if c, ok := was[sum]; ok && !fresh {
@@ -77,11 +78,29 @@ func (r *Repository) put(ctx context.Context, piece []byte, was map[string]chunk
 	}
 	c = chunk{Sum: sum, Object: bucket.Hash(raw), Size: int64(len(raw))}
 	if !fresh && len(r.to) == 0 {
-		if there, err := r.place.Has(ctx, objectName(c.Object), c.Size); err != nil || there {
+		there, err := r.place.Has(ctx, objectName(c.Object), c.Size)
+		if there {
+			if _, err = r.raw(ctx, c); IsDamage(err) { // none but an older generation needs it so far
+				there, err = false, nil
+			}
+		}
+		if err != nil || there {
 			return c, 0, err
 		}
 	}
-	return c, c.Size, r.place.Put(ctx, objectName(c.Object), raw)
+	return c, c.Size, r.store(ctx, objectName(c.Object), raw)
+}
+
+// store writes an object.
+func (r *Repository) store(ctx context.Context, name string, raw []byte) error {
+	err := r.place.Put(ctx, name, raw)
+	switch path := (*fs.PathError)(nil); {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return because(err, "backup.full", r.Place())
+	case errors.As(err, &path):
+		return i18n.E("backup.unwritable", r.Place(), err)
+	}
+	return err
 }
 
 // seal compresses a piece, and encrypts it where that is set.
@@ -146,11 +165,11 @@ func (r *Repository) open(name string, raw []byte, c chunk) ([]byte, error) {
 	if bytes.HasPrefix(raw, []byte(ageHeader)) {
 		var err error
 		if len(r.with) == 0 {
-			return nil, &LockedError{i18n.E("backup.locked", r.Place(), errNoIdentity)}
+			return nil, &LockedError{because(errNoIdentity, "backup.locked", r.Place())}
 		}
 		if in, err = age.Decrypt(in, r.with...); err != nil {
 			if none := (*age.NoIdentityMatchError)(nil); errors.As(err, &none) {
-				return nil, &LockedError{i18n.E("backup.locked", r.Place(), none)}
+				return nil, &LockedError{because(none, "backup.locked", r.Place())}
 			}
 			return nil, damaged(name, err)
 		}

@@ -143,9 +143,13 @@ func TestRestoreCutShort(t *testing.T) {
 			if err == nil && !c.full { // what is only removed needs no room
 				t.Fatalf("%+v, call %d: no error", c, at)
 			}
-			if exists(filepath.Join(dir, contextstore.RestoreCommit)) {
+			begun := exists(filepath.Join(dir, contextstore.RestoreBegun))
+			if begun && c.force {
+				t.Fatalf("call %d: what is there cannot be used", at)
+			}
+			if begun || exists(filepath.Join(dir, contextstore.RestoreCommit)) {
 				_, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: dir, Redact: func(s string) string { return s }})
-				if err == nil || !strings.Contains(err.Error(), "cut short") {
+				if err == nil || !strings.Contains(err.Error(), "tori restore again") {
 					t.Fatalf("%+v, call %d: opened: %v", c, at, err)
 				}
 			} else if n := len(listing0(dir)); n != before && n != len(want) {

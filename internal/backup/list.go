@@ -44,10 +44,10 @@ func (r *Repository) units(ctx context.Context, list []chunk, f func(unit) error
 	for lines.Scan() {
 		var u unit
 		if err := json.Unmarshal(lines.Bytes(), &u); err != nil {
-			return damaged("list", err)
+			return damaged(objectName(list[0].Object), err)
 		}
 		if !filepath.IsLocal(u.Path) {
-			return damaged("list", fmt.Errorf("a path %q", u.Path))
+			return damaged(objectName(list[0].Object), fmt.Errorf("a path %q", u.Path))
 		}
 		if err := f(u); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"filippo.io/age"
@@ -95,12 +96,12 @@ func (r *Repository) Make(ctx context.Context, s Source) (report Report, err err
 	}
 	if d, ok := r.place.(*bucket.Directory); ok {
 		if in, err := d.Inside(m.Base); err != nil || in {
-			return report, errors.Join(i18n.E("backup.inside", d, m.Base), err)
+			return report, &RefusedError{errors.Join(i18n.E("backup.inside", d, m.Base), err)}
 		}
 	}
 	release, err := alone(m.Base)
 	if errors.Is(err, filelock.ErrLocked) {
-		return report, i18n.E("backup.busy", m.Base, err)
+		return report, because(err, "backup.busy", m.Base)
 	}
 	if err != nil {
 		return report, err
@@ -148,7 +149,7 @@ func (m *maker) make(ctx context.Context) error {
 		}
 	}
 	if last.House != "" && last.House != id.House {
-		return i18n.E("backup.other_house", m.Place(), m.Base)
+		return &RefusedError{i18n.E("backup.other_house", m.Place(), m.Base)}
 	}
 	now := Manifest{Format: Format, Number: number + 1, MadeAt: contextstore.Time{Time: m.now().UTC()}, House: id.House, Encrypted: len(m.to) > 0, Whose: m.whose}
 	if m.whose != "" {
@@ -179,7 +180,7 @@ func (m *maker) make(ctx context.Context) error {
 		return err
 	}
 	g := Generation{Name: generationName(now.Number, now.MadeAt.Time, raw), Number: now.Number, Manifest: now}
-	if err := m.place.Put(ctx, g.Name, raw); err != nil {
+	if err := m.store(ctx, g.Name, raw); err != nil {
 		return fmt.Errorf("back up %s to %s: %w", m.Base, m.Place(), err)
 	}
 	m.report.Generation = g
@@ -228,6 +229,9 @@ func (r *Repository) Know(base string) error {
 	id, err := readIdentity(base)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && id.Key == "" {
 		return nil
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return i18n.E("backup.no_directory", base)
 	}
 	var key *age.X25519Identity
 	if err == nil {

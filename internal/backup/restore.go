@@ -82,18 +82,27 @@ func (r *Repository) restorer(g Generation, t Target) (*restorer, error) {
 // the report and keeps nothing from being restored.
 func (r *Repository) Restore(ctx context.Context, g Generation, t Target) (Restored, error) {
 	x, err := r.restorer(g, t)
-	if err == nil {
-		err = x.FS.MkdirAll(x.Dir)
-	}
 	if err != nil {
 		return x.done, err
+	}
+	if err := x.FS.MkdirAll(x.Dir); err != nil {
+		return x.done, &RefusedError{i18n.E("contextstore.base_dir", x.Dir, err)}
 	}
 	if t.Run != "" {
 		err = x.restoreRun(ctx)
 	} else {
 		err = x.restoreAll(ctx)
 	}
+	if x.forbidden(err) {
+		err = &RefusedError{i18n.E("contextstore.base_dir", x.Dir, err)}
+	}
 	return x.done, err
+}
+
+// forbidden reports that nothing can be written to the base directory.
+func (x *restorer) forbidden(err error) bool {
+	path := (*fs.PathError)(nil)
+	return readOnly(err) || errors.Is(err, fs.ErrPermission) && errors.As(err, &path) && strings.HasPrefix(path.Path, x.Dir+string(filepath.Separator))
 }
 
 func (x *restorer) restoreAll(ctx context.Context) error {
@@ -118,6 +127,14 @@ func (x *restorer) restoreAll(ctx context.Context) error {
 	}
 	if err := x.hasRoom(x.Dir, reserve); err != nil {
 		return err
+	}
+	if len(there) == 0 { // nobody is to begin there with nothing
+		if err := x.FS.MkdirAll(staged); err != nil {
+			return err
+		}
+		if err := x.note(filepath.Join(x.Dir, contextstore.RestoreBegun), struct{}{}); err != nil {
+			return err
+		}
 	}
 	if err := x.stage(ctx, staged, func(unit) bool { return true }); err != nil {
 		return err
@@ -152,9 +169,7 @@ func (x *restorer) hasRoom(dir string, keep int64) error {
 		return nil // it is found out by writing
 	}
 	if need := x.g.Bytes + (x.g.Runs+x.g.Sessions)*perUnit + keep; free < uint64(need) { //nolint:gosec // it is not negative
-		e := i18n.E("backup.no_room", dir, i18n.Bytes(int64(min(free, 1<<62))), i18n.Bytes(need)) //nolint:gosec // it was bounded
-		e.Err = ErrNoRoom
-		return e
+		return because(ErrNoRoom, "backup.no_room", dir, i18n.Bytes(int64(min(free, 1<<62))), i18n.Bytes(need)) //nolint:gosec // it was bounded
 	}
 	return nil
 }

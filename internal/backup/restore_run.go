@@ -17,14 +17,14 @@ import (
 func (x *restorer) restoreRun(ctx context.Context) error {
 	release, err := alone(x.Dir)
 	if errors.Is(err, filelock.ErrLocked) {
-		return i18n.E("backup.busy", x.Dir, err)
+		return because(err, "backup.busy", x.Dir)
 	}
 	if err != nil {
 		return err
 	}
 	defer release()
-	if exists(filepath.Join(x.Dir, contextstore.RestoreCommit)) { // that is to be ended first
-		return i18n.E("contextstore.restore_cut", x.Dir)
+	if err := contextstore.Whole(x.Dir); err != nil { // that is to be ended first
+		return err
 	}
 	var found []unit
 	err = x.each(ctx, x.g, func(u unit) error {
@@ -37,7 +37,7 @@ func (x *restorer) restoreRun(ctx context.Context) error {
 		return err
 	}
 	if len(found) != 1 {
-		return i18n.E("backup.no_run", x.Run, x.g.Number, len(found))
+		return &RefusedError{i18n.E("backup.no_run", x.Run, x.g.Number, len(found))}
 	}
 	u := found[0]
 	id := filepath.Base(u.Path)

@@ -52,6 +52,25 @@ type Options struct {
 	Pause time.Duration // before the second of them, longer before each further one; 0 for 500 ms
 }
 
+// Name is what a place is remembered by, however it was written.
+func Name(place string) string {
+	kind, path, ok := strings.Cut(place, "://")
+	if ok {
+		name, prefix, _ := strings.Cut(path, "/")
+		return strings.TrimSuffix(kind+"://"+name+"/"+strings.Trim(prefix, "/"), "/")
+	}
+	if place == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(place); err == nil {
+		place = abs
+	}
+	if real, err := filepath.EvalSymlinks(place); err == nil {
+		place = real
+	}
+	return place
+}
+
 // Open names a place; nothing is read or written yet.
 func Open(o Options) (Place, error) {
 	if o.Now == nil {

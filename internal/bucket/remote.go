@@ -54,7 +54,7 @@ const (
 )
 
 func openRemote(p protocol, endpoint string, o Options) (Place, error) {
-	kind, path, _ := strings.Cut(o.Place, "://")
+	_, path, _ := strings.Cut(o.Place, "://")
 	name, prefix, _ := strings.Cut(path, "/")
 	if name == "" {
 		return nil, i18n.E("bucket.kind", o.Place)
@@ -66,7 +66,7 @@ func openRemote(p protocol, endpoint string, o Options) (Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &remote{protocol: p, name: strings.TrimSuffix(kind+"://"+name+"/"+prefix, "/"), at: at.JoinPath(name), prefix: prefix,
+	return &remote{protocol: p, name: Name(o.Place), at: at.JoinPath(name), prefix: prefix,
 		http: cmp.Or(o.HTTP, http.DefaultClient), now: o.Now, tries: uint(max(o.Tries, 1)), pause: o.Pause}, nil //nolint:gosec // not negative
 }
 

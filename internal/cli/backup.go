@@ -20,7 +20,7 @@ type backupCmd struct {
 }
 
 type backupMakeCmd struct {
-	Place string `arg:"" optional:"" placeholder:"DIR" help:"${backup_place_help}"`
+	Place string `arg:"" optional:"" placeholder:"DIR" filled:"" help:"${backup_place_help}"`
 	JSON  bool   `name:"json" help:"${json_help}"`
 	place `embed:""`
 }
@@ -72,7 +72,7 @@ func generationJSON(g backup.Generation) map[string]any {
 }
 
 type backupListCmd struct {
-	Place string `arg:"" optional:"" placeholder:"DIR" help:"${backup_place_help}"`
+	Place string `arg:"" optional:"" placeholder:"DIR" filled:"" help:"${backup_place_help}"`
 	JSON  bool   `name:"json" help:"${json_help}"`
 	place `embed:""`
 }
@@ -111,7 +111,7 @@ func (k backupListCmd) Run(c *console) error {
 }
 
 type backupVerifyCmd struct {
-	Place    string `arg:"" optional:"" placeholder:"DIR" help:"${backup_place_help}"`
+	Place    string `arg:"" optional:"" placeholder:"DIR" filled:"" help:"${backup_place_help}"`
 	Identity string `placeholder:"FILE" help:"${backup_identity_help}"`
 	JSON     bool   `name:"json" help:"${json_help}"`
 	place    `embed:""`
@@ -121,16 +121,12 @@ type backupVerifyCmd struct {
 func (k backupVerifyCmd) Run(c *console) error {
 	return c.untilInterrupted(func(ctx context.Context, env app.Env) error {
 		tell, done := c.counted()
-		all, place, err := app.VerifyBackups(ctx, env, app.BackupOptions{BaseDir: k.BaseDir, Config: k.Config, Place: k.Place, Identity: k.Identity}, tell)
+		all, damage, err := app.VerifyBackups(ctx, env, app.BackupOptions{BaseDir: k.BaseDir, Config: k.Config, Place: k.Place, Identity: k.Identity}, tell)
 		done()
 		if err != nil {
 			return err
 		}
-		bad := 0
 		for _, v := range all {
-			if v.Why != nil {
-				bad++
-			}
 			if k.JSON {
 				m := generationJSON(v.Generation)
 				m["parts"], m["stored_bytes"], m["broken"] = v.Units, v.Bytes, v.Broken
@@ -149,21 +145,21 @@ func (k backupVerifyCmd) Run(c *console) error {
 				c.say("cli.backup_whole", v.Number, v.Units, i18n.Bytes(v.Bytes))
 			}
 		}
-		if bad > 0 {
-			return &exitError{exitDamage, i18n.E("backup.verify_damage", bad, place)}
+		if damage != nil {
+			return &exitError{exitDamage, damage}
 		}
 		return err
 	})
 }
 
 type restoreCmd struct {
-	Source     string `arg:"" placeholder:"SOURCE" help:"${restore_source_help}"`
-	Task       string `placeholder:"UUID" help:"${restore_task_help}"`
-	To         string `placeholder:"DIR" help:"${restore_to_help}"`
-	Generation int    `placeholder:"N" help:"${restore_generation_help}"`
-	Force      bool   `help:"${restore_force_help}"`
-	Identity   string `placeholder:"FILE" help:"${backup_identity_help}"`
-	JSON       bool   `name:"json" help:"${json_help}"`
+	Source     string  `arg:"" placeholder:"SOURCE" filled:"" help:"${restore_source_help}"`
+	Task       *string `placeholder:"UUID" help:"${restore_task_help}"`
+	To         string  `placeholder:"DIR" filled:"" help:"${restore_to_help}"`
+	Generation *int    `placeholder:"N" help:"${restore_generation_help}"`
+	Force      bool    `help:"${restore_force_help}"`
+	Identity   string  `placeholder:"FILE" help:"${backup_identity_help}"`
+	JSON       bool    `name:"json" help:"${json_help}"`
 	place      `embed:""`
 }
 

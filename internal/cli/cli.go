@@ -176,10 +176,14 @@ func Main(args []string) int {
 }
 
 func (c *console) main(args []string) int {
-	c.out, c.err = onDisplay(c.out), onDisplay(c.err)
+	out := onDisplay(c.out)
+	c.out, c.err = out, onDisplay(c.err)
 	v, err := c.parse(args)
 	if err == nil && v != nil {
 		err = errors.Join(v.Run(c), app.CloseLedgers())
+	}
+	if err == nil { // what was not shown is not done
+		err = out.torn()
 	}
 	var exit *exitError
 	if bad := (*app.ConfigError)(nil); !errors.As(err, &exit) && errors.As(err, &bad) { // of any verb
@@ -267,8 +271,27 @@ func (c *console) parse(args []string) (v verb, err error) {
 			s.json = f.Target.Bool()
 		}
 	}
+	if err := filled(k); err != nil {
+		return nil, usage(err)
+	}
 	v, _ = k.Selected().Target.Interface().(verb) // each command is one
 	return v, nil
+}
+
+// filled refuses an empty value, as of a variable that is not set, where that would mean another place.
+func filled(k *kong.Context) error {
+	for _, p := range k.Path {
+		v, name := p.Positional, ""
+		if p.Flag != nil {
+			v, name = p.Flag.Value, "--"+p.Flag.Name
+		} else if v != nil {
+			name = v.Summary()
+		}
+		if v != nil && v.Tag.Has("filled") && v.Target.String() == "" {
+			return i18n.E("cli.usage", i18n.E("cli.usage_no_value", name))
+		}
+	}
+	return nil
 }
 
 // explain puts the texts "cli.help.x" where the struct tags say ${x_help}. As

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,14 @@ type display struct {
 
 	mu   sync.Mutex
 	tail []byte // the beginning of a character whose end has not come yet
+	err  error  // the first of writing
+}
+
+// torn is why not all came to the user.
+func (s *display) torn() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // onDisplay lets what is written to w pass through a display.
@@ -63,6 +72,7 @@ func (s *display) Write(p []byte) (int, error) {
 		text = s.clean(text)
 	}
 	if _, err := s.w.Write(text); err != nil {
+		s.err = cmp.Or(s.err, err)
 		return 0, err
 	}
 	return len(p), nil

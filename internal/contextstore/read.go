@@ -106,12 +106,12 @@ func ReadView(dir string) (View, error) {
 // or more than one: an error that says so and lists the candidates. A context
 // that the viewer may not see is not found.
 func Find(base, prefix string, who Viewer) (View, error) {
-	prefix = strings.ToLower(strings.TrimSpace(prefix))
-	if prefix == "" || strings.ContainsAny(prefix, `/\.`) {
-		return View{}, i18n.E("contextstore.bad_uuid", prefix)
+	prefix, err := Beginning(prefix)
+	if err != nil {
+		return View{}, err
 	}
 	var found []string
-	err := walk(base, func(dir string) error {
+	err = walk(base, func(dir string) error {
 		if strings.HasPrefix(filepath.Base(dir), prefix) && who.maySeeDir(dir) {
 			found = append(found, dir)
 		}
@@ -134,6 +134,15 @@ func Find(base, prefix string, who Viewer) (View, error) {
 		names[i] = filepath.Base(d)
 	}
 	return View{}, i18n.E("contextstore.ambiguous", prefix, strings.Join(names, ", "))
+}
+
+// Beginning is the beginning of a uuid as people give it.
+func Beginning(given string) (string, error) {
+	prefix := strings.ToLower(strings.TrimSpace(given))
+	if prefix == "" || strings.ContainsAny(prefix, `/\.`) {
+		return "", i18n.E("contextstore.bad_uuid", prefix)
+	}
+	return prefix, nil
 }
 
 // walk calls f for each context directory, reading directories piece by piece.

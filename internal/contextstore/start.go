@@ -207,10 +207,17 @@ func (s *Store) removeUnbuilt() error {
 // directory: some of what lies there may be from before it.
 const RestoreCommit = ".restore/commit.json"
 
-// Whole refuses a base directory in which a restore was cut short.
+// RestoreBegun is there while a restore is put together in a base directory that has nothing else.
+const RestoreBegun = ".restore/begun.json"
+
+// Whole refuses a base directory in which a restore was cut short, unless all is there that was
+// there before.
 func Whole(base string) error {
-	if disk.Exists(filepath.Join(base, RestoreCommit)) {
+	switch {
+	case disk.Exists(filepath.Join(base, RestoreCommit)):
 		return i18n.E("contextstore.restore_cut", base)
+	case disk.Exists(filepath.Join(base, RestoreBegun)):
+		return i18n.E("contextstore.restore_begun", base, filepath.Join(base, filepath.Dir(RestoreBegun)))
 	}
 	return nil
 }

@@ -26,6 +26,10 @@ func backupTexts() map[string]text {
 			"%v; the key is not the one that the server knows: compare the login, of backup.s3 or backup.azure, with what is valid there now",
 			"%v。サーバーが知っているキーではありません。backup.s3 または backup.azure の認証情報が、サーバー側で現在有効なものか確かめてください",
 		},
+		"backup.no_directory": {
+			"%s is no directory: name one",
+			"%s はディレクトリーではありません。ディレクトリーを指定してください",
+		},
 		"backup.recipient": {
 			"backup.recipients: %q is no public key of age (%v): expected age1… as age-keygen prints it",
 			"backup.recipients: %q は age の公開鍵ではありません（%v）。age-keygen が表示する age1… の形で指定してください",
@@ -39,16 +43,16 @@ func backupTexts() map[string]text {
 			"%s を使えません（%v）。元に戻すか、削除してください。なくなると次のバックアップには別の置き場所が必要になり、暗号化されたものは backup.recipients の秘密鍵でしか読めません",
 		},
 		"backup.locked": {
-			"what lies in %s is encrypted, and no key that is known opens it (%v): name the file of the secret key with --identity or backup.identity_file",
-			"%s の内容は暗号化されていて、手元の鍵では開けません（%v）。--identity または backup.identity_file で秘密鍵のファイルを指定してください",
+			"what lies in %s is encrypted, and no key that is known opens it: name the file of the secret key with --identity or backup.identity_file",
+			"%s の内容は暗号化されていて、手元の鍵では開けません。--identity または backup.identity_file で秘密鍵のファイルを指定してください",
 		},
 		"backup.inside": {
 			"backups cannot lie in %s, which is in the base directory %s: what destroys that destroys them; name a place elsewhere, on another disk if there is one",
 			"%s はベースディレクトリー %s の中なので、バックアップを置けません。もろともに失われます。別の場所を、できれば別のディスクに指定してください",
 		},
 		"backup.busy": {
-			"another backup or restore of %s is under way: wait until it has ended (%v)",
-			"%s の別のバックアップまたは復元が進行中です。終わるまで待ってください（%v）",
+			"another backup or restore of %s is under way: wait until it has ended",
+			"%s の別のバックアップまたは復元が進行中です。終わるまで待ってください",
 		},
 		"backup.other_house": {
 			"%s holds backups of another base directory than %s: name another place, such as a subdirectory",
@@ -62,17 +66,29 @@ func backupTexts() map[string]text {
 			"%s has no generation %d: tori backup list tells which there are",
 			"%s に世代 %d はありません。tori backup list で確認してください",
 		},
+		"backup.generation": {
+			"there is no generation %d, they count from 1: tori backup list tells which there are",
+			"世代 %d はありません。世代は 1 から数えます。tori backup list で確認してください",
+		},
 		"backup.newer": {
 			"%s has format %d, this program knows formats up to %d: use the newer program",
 			"%s の形式は %d ですが、このプログラムが扱えるのは %d までです。新しいプログラムを使ってください",
 		},
 		"backup.damaged": {
-			"%s of the backup is damaged or missing (%v): what needs it cannot be restored from here; the other generations may be whole, and the next backup writes it anew where the base directory still has it",
-			"バックアップの %s が壊れているか、ありません（%v）。これを必要とするものは復元できません。ほかの世代は無事かもしれません。ベースディレクトリーに残っていれば、次のバックアップで書き直されます",
+			"%s of the backup is damaged or missing: what needs it cannot be restored from here; the other generations may be whole, and the next backup writes it anew where the base directory still has it",
+			"バックアップの %s が壊れているか、ありません。これを必要とするものは復元できません。ほかの世代は無事かもしれません。ベースディレクトリーに残っていれば、次のバックアップで書き直されます",
 		},
 		"bucket.server": {
 			"%s does not take or give what it should (%s: %v): see to the server, the login and its rights, and begin again; what was written is used",
 			"%s とのやり取りに失敗しました（%s: %v）。サーバー、認証情報、権限を確かめてからやり直してください。書き込み済みの分は再利用されます",
+		},
+		"backup.full": {
+			"%s is full: make room there, or name another place, and begin again; what was written is used",
+			"%s がいっぱいです。空きを作るか別の場所を指定してから、やり直してください。書き込み済みの分は再利用されます",
+		},
+		"backup.unwritable": {
+			"%s does not take what is written to it (%v): mend that, or name another place, and begin again; what was written is used",
+			"%s に書き込めません（%v）。原因を取り除くか別の場所を指定してから、やり直してください。書き込み済みの分は再利用されます",
 		},
 		"backup.no_room": {
 			"%s has %s free, the restore needs %s: make room, or restore elsewhere with --to",
@@ -97,6 +113,14 @@ func backupTexts() map[string]text {
 		"backup.verify_damage": {
 			"%d generations of %s are damaged: the next backup writes everything anew",
 			"%d 世代が壊れています（%s）。次のバックアップですべて書き直されます",
+		},
+		"backup.verify_older": {
+			"%d older generations of %s are damaged, and the last one is whole: they go with backup.generations as new ones are made",
+			"%d 世代が壊れています（%s）。最新の世代は正常です。古い世代は、新しい世代ができると backup.generations に従って削除されます",
+		},
+		"backup.verify_unkept": {
+			"%d generations of %s are damaged, and the base directory %s cannot note that: make the next backup in another place, which is empty",
+			"%d 世代が壊れています（%s）。ベースディレクトリー %s に記録できないため、次のバックアップは別の空の場所に作成してください",
 		},
 
 		"cli.help.backup":             {"Copy what must not be lost to a directory or bucket, in generations.", "失えないものをディレクトリーまたはバケットに世代別に複写する。"},

@@ -78,6 +78,10 @@ func contextstoreTexts() map[string]text {
 			"a restore into %s was cut short: run tori restore again, which brings it to its end",
 			"%s への復元が途中で終わっています。tori restore をもう一度実行して完了させてください",
 		},
+		"contextstore.restore_begun": {
+			"a restore into %s was begun and has not ended: run tori restore again, or remove %s to begin with nothing",
+			"%s への復元が始まったまま終わっていません。tori restore をもう一度実行するか、空の状態から始めるなら %s を削除してください",
+		},
 		"contextstore.no_space": {
 			"nothing new is begun: %s has %d MiB free, at least %d MiB are needed; make room, then try again",
 			"新しい実行は始めません: %s の空きは %d MiB で、少なくとも %d MiB 必要です。空きを作ってからやり直してください",

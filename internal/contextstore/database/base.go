@@ -85,7 +85,7 @@ func come(ctx context.Context, name, at string, l locks) (*Base, error) {
 	if err := b.locks.wait(ctx, byteHouse, filelock.Shared); err != nil {
 		b.Close()
 		if ctx.Err() != nil {
-			return nil, i18n.E("ledger.house_wait", name, err)
+			return nil, because(err, "ledger.house_wait", name)
 		}
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (b *Base) Exclusive(ctx context.Context) (release func(), err error) {
 	if err := b.locks.set(byteAlone, filelock.Exclusive); err != nil {
 		leave()
 		if errors.Is(err, filelock.ErrLocked) {
-			return nil, i18n.E("ledger.house_taken", b.name, err)
+			return nil, because(err, "ledger.house_taken", b.name)
 		}
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (b *Base) migrate(ctx context.Context, needed func() (bool, error), do func
 	back := b.locks.wait(ctx, byteHouse, filelock.Shared)
 	b.shared.Store(back == nil)
 	if err := errors.Join(err, back); err != nil {
-		return i18n.E("ledger.house_wait", b.name, err)
+		return because(err, "ledger.house_wait", b.name)
 	}
 	if still, err := needed(); err != nil || !still {
 		return err
@@ -204,7 +204,7 @@ func (b *Base) Held() bool { return b.shared.Load() }
 func (b *Base) upgrade(ctx context.Context) error {
 	if err := b.locks.wait(ctx, byteHouse, filelock.Exclusive); err != nil {
 		if ctx.Err() != nil {
-			return i18n.E("ledger.house_busy", b.name, err)
+			return because(err, "ledger.house_busy", b.name)
 		}
 		return err
 	}

@@ -81,7 +81,7 @@ func soonOver(t *testing.T) context.Context {
 func TestTheHouseIsSharedOrAlone(t *testing.T) {
 	places(t, func(t *testing.T, enter func(context.Context) (*Base, error)) {
 		a, b := enterBase(t, enter), enterBase(t, enter)
-		if _, err := a.Exclusive(soonOver(t)); err == nil || !strings.Contains(err.Error(), "stop them first") || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := a.Exclusive(soonOver(t)); err == nil || !strings.HasSuffix(err.Error(), "stop them first") || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("alone among two: %v", err)
 		}
 		b.Close()
