@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/i18n"
@@ -28,7 +24,7 @@ func (k channelsCheckCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	all, err := app.CheckChannels(ctx, env, k.Config, k.Send)
 	if bad := (*app.ConfigError)(nil); errors.As(err, &bad) {

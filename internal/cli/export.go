@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"context"
-	"os/signal"
-	"syscall"
-
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -34,7 +30,7 @@ func (e exportCmd) Run(c *console) error {
 	uuid := v.Metadata.UUID
 	opt := ops.ExportOptions{Format: e.Format, Lang: c.lang, Redact: c.sanitizer().String, Version: built(), History: e.history(c, base, uuid), Instance: e.Instance}
 	if e.Format == ops.FormatSWEBench {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		ctx, stop := c.untilSignal()
 		defer stop()
 		if opt.Patch, err = app.Patch(ctx, base, v); err != nil {
 			return err

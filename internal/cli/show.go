@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"io"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -86,7 +84,7 @@ func (s showCmd) Run(c *console) error {
 
 // similar shows the runs that are like a run.
 func (s showCmd) similar(c *console, base string, who contextstore.Viewer, v contextstore.View) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	o, done := s.searching(c, base, who)
 	o.JSON = s.JSON

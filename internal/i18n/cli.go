@@ -20,6 +20,7 @@ func cliTexts() map[string]text {
 		"cli.resume_alone":       {"--resume takes a run up as it was: it goes without --repo, --issue and --message", "--resume は元の実行をそのまま再開します。--repo、--issue、--message は指定できません"},
 		"cli.run_needs":          {"tori run needs --repo PATH and one of --issue ISSUE.md or --message TEXT, or else --resume UUID", "tori run には --repo PATH と、--issue ISSUE.md か --message TEXT のどちらか、または --resume UUID が必要です"},
 		"cli.started":            {"Run %s", "実行 %s"},
+		"cli.interrupted":        {"interrupted before it was done: run it again", "途中で中断しました。もう一度実行してください"},
 		"cli.interrupted_early":  {"interrupted before the run began; nothing was stored", "実行が始まる前に中断されました。何も保存していません"},
 		"cli.interrupted_resume": {"interrupted before the run was taken up; it is as it was", "実行を引き受ける前に中断されました。実行は元のままです"},
 		"cli.pausing":            {"Pausing … (Ctrl-C again stops the run for good)", "一時停止しています…（もう一度 Ctrl-C を押すと完全に停止します）"},
