@@ -82,5 +82,5 @@ func (s *system) askAgain(ctx context.Context, v contextstore.View, act order.Ac
 // liveError says that a run has not ended, and what can be done with it.
 func liveError(v contextstore.View) error {
 	short := contextstore.Short(v.Metadata.UUID)
-	return i18n.E("app.retry_live", short, v.Status(), short, short, task.ErrIllegalTransition)
+	return i18n.E("app.retry_live", short, v.Status(), short, short).Of(task.ErrIllegalTransition)
 }

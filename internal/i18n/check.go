@@ -94,6 +94,7 @@ func checkTexts() map[string]text {
 		"check.progress":  {"%d contexts, %s", "%d 件、%s"},
 		"check.not_admin": {"only the owner of %s, root and the users of access.admins may do this; you are %q", "この操作ができるのは %s の所有者、root、access.admins のユーザーだけです（あなたは %q です）"},
 
+		"reindex.busy":       {"%s is in use by another process: stop it, then run tori reindex again", "%s は別のプロセスが使用中です。そのプロセスを止めてから tori reindex をやり直してください"},
 		"reindex.in_use":     {"%s is in use by another process (%v): stop it, then run tori reindex again", "%s は別のプロセスが使用中です（%v）。そのプロセスを止めてから tori reindex をやり直してください"},
 		"reindex.context":    {"run %s is in the hands of process %d on %s", "実行 %s はプロセス %d（%s）が処理中です"},
 		"reindex.unreadable": {"%s cannot be opened: %v; if it is damaged, stop every process that uses it, move it away and run tori reindex again", "%s を開けません: %v。壊れている場合は、使っているプロセスをすべて止め、別の場所へ移してから tori reindex をやり直してください"},

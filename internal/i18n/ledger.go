@@ -79,16 +79,16 @@ func ledgerTexts() map[string]text {
 			"%s は context_storage.backend: jsonl でのみ使えます。データベースは、そのプログラムでコピーしてください（sqlite3 ledger.db .backup、または pg_dump）",
 		},
 		"ledger.house_wait": {
-			"another process has %s for itself, to mend or restore it: wait until it has ended (%v)",
-			"別のプロセスが %s を修復または復元のため専有しています。終わるまで待ってください（%v）",
+			"another process has %s for itself, to mend or restore it: wait until it has ended",
+			"別のプロセスが %s を修復または復元のため専有しています。終わるまで待ってください",
 		},
 		"ledger.house_busy": {
-			"other processes are using %s: stop them first (%v)",
-			"ほかのプロセスが %s を使用中です。先に止めてください（%v）",
+			"other processes are using %s: stop them first",
+			"ほかのプロセスが %s を使用中です。先に止めてください",
 		},
 		"ledger.house_taken": {
-			"another process is about to have %s for itself: wait until it has ended (%v)",
-			"別のプロセスが %s を専有しようとしています。終わるまで待ってください（%v）",
+			"another process is about to have %s for itself: wait until it has ended",
+			"別のプロセスが %s を専有しようとしています。終わるまで待ってください",
 		},
 		"ledger.house_moved": {
 			"%s was removed or replaced while it was open: stop every process that uses its directory and start again",

@@ -85,7 +85,7 @@ func come(ctx context.Context, name, at string, l locks) (*Base, error) {
 	if err := b.await(ctx, byteHouse, filelock.Shared); err != nil {
 		b.Close()
 		if ctx.Err() != nil {
-			return nil, i18n.E("ledger.house_wait", name, err)
+			return nil, i18n.E("ledger.house_wait", name).Of(err)
 		}
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (b *Base) Exclusive(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		leave()
 		if errors.Is(err, filelock.ErrLocked) {
-			return nil, i18n.E("ledger.house_taken", b.name, err)
+			return nil, i18n.E("ledger.house_taken", b.name).Of(err)
 		}
 		return nil, err
 	}
@@ -165,8 +165,10 @@ func (b *Base) migrate(ctx context.Context, needed func() (bool, error), do func
 	}
 	back := b.await(ctx, byteHouse, filelock.Shared)
 	b.shared.Store(back == nil)
-	if err := errors.Join(err, back); err != nil {
-		return i18n.E("ledger.house_wait", b.name, err)
+	if err = errors.Join(err, back); err != nil && ctx.Err() != nil {
+		return i18n.E("ledger.house_wait", b.name).Of(err)
+	} else if err != nil {
+		return err
 	}
 	if still, err := needed(); err != nil || !still {
 		return err
@@ -205,7 +207,7 @@ func (b *Base) Held() bool { return b.shared.Load() }
 func (b *Base) upgrade(ctx context.Context) error {
 	if err := b.await(ctx, byteHouse, filelock.Exclusive); err != nil {
 		if ctx.Err() != nil {
-			return i18n.E("ledger.house_busy", b.name, err)
+			return i18n.E("ledger.house_busy", b.name).Of(err)
 		}
 		return err
 	}
