@@ -153,5 +153,6 @@ func (t tasksCmd) Run(c *console) error {
 	if t.User, err = app.UserOf(base, t.User, t.Config, c.getenv); err != nil {
 		return usage(err)
 	}
-	return usage(ops.Tasks(context.Background(), c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: t.Limit, Width: width(c.out), Lang: c.lang, Now: time.Now(), Stale: t.stale(c), Viewer: who}))
+	return usage(ops.Tasks(context.Background(), c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: t.Limit, Width: width(c.out), Lang: c.lang, Now: time.Now(), Stale: t.stale(c), Viewer: who,
+		Where: app.RunOptions{BaseDir: t.BaseDir, Config: t.Config}.Where()}))
 }

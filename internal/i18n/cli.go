@@ -64,7 +64,7 @@ func cliTexts() map[string]text {
 		"app.compress_live":          {"process %[2]d on %[3]s works on run %[1]s, and sums it up itself when it is time: tori pause %[4]s first", "実行 %[1]s はプロセス %[2]d（%[3]s）が処理中で、要約もそのプロセスが行います。先に tori pause %[4]s で止めてください"},
 		"cli.help.import":            {"Put back a run that tori export --format json printed, as it ended.", "tori export --format json で書き出した実行を、終了した状態のまま戻す。"},
 		"cli.help.import_from":       {"A file, a directory of *.json files, or - for standard input.", "ファイル、*.json を含むディレクトリ、または標準入力の -。"},
-		"cli.imported":               {"Run %[1]s (%[2]s, %[3]s) is imported; it goes by its age unless it is kept (tori keep %[1]s)", "実行 %[1]s（%[2]s、%[3]s）を取り込みました。経過日数に従って削除されます（残すには tori keep %[1]s）"},
+		"cli.imported":               {"Run %s (%s, %s) is imported; it goes by its age unless it is kept (tori keep %s)", "実行 %s（%s、%s）を取り込みました。経過日数に従って削除されます（残すには tori keep %s）"},
 		"cli.import_failed":          {"%s: not imported: %s", "%s: 取り込めませんでした: %s"},
 		"cli.import_nothing":         {"%s: expected *.json files in this directory", "%s: このディレクトリに *.json ファイルがありません"},
 		"cli.help.unlock":            {"Free what a run's dead owner left: its processes, its lock. Of a live one say who it is.", "持ち主のプロセスが死んだ実行のロックと残ったプロセスを片付ける（生きていれば、それを示して何もしない）。"},
