@@ -207,8 +207,24 @@ func (s *Store) removeUnbuilt() error {
 // directory: some of what lies there may be from before it.
 const RestoreCommit = ".restore/commit.json"
 
-// Whole refuses a base directory in which a restore was cut short.
+// Holds refuses a base directory in which nothing of ours lies, as where its disk is not mounted.
+func Holds(base string) error {
+	if err := Whole(base); err != nil {
+		return err
+	}
+	for _, name := range append([]string{HouseDBFile}, StatusDirs...) {
+		if disk.Exists(filepath.Join(base, name)) {
+			return nil
+		}
+	}
+	return i18n.E("contextstore.empty_base", base)
+}
+
+// Whole refuses a base directory that is a file, and one in which a restore was cut short.
 func Whole(base string) error {
+	if st, err := disk.Stat(base); err == nil && !st.IsDir() {
+		return i18n.E("contextstore.base_file", base)
+	}
 	if disk.Exists(filepath.Join(base, RestoreCommit)) {
 		return i18n.E("contextstore.restore_cut", base)
 	}
