@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -39,7 +38,11 @@ func Health(ctx context.Context, env Env, dir, configFile string) (h ops.Health,
 		all = append(all, alert{Name: "models_down", Why: i18n.E("alert.models_down", i18n.E("health.models"), h.Models.Err, "-")})
 	}
 	told := map[alertID]contextstore.Alert{}
-	if _, err := os.Stat(s.opt.BaseDir); err == nil && who.Admin {
+	holds := contextstore.Holds(s.opt.BaseDir)
+	if holds != nil && (dir != "" || s.cfg.BaseSet()) { // where nobody named one, nothing may have run yet
+		return h, &ConfigError{holds}
+	}
+	if holds == nil && who.Admin {
 		var wrong []alert
 		if h.House, wrong, err = s.lookAround(ctx, told); err != nil {
 			return h, &ConfigError{err} // nothing can be begun either

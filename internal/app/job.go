@@ -52,7 +52,7 @@ func (s *system) readJob() error {
 	s.opt.BaseDir = base
 	switch again := s.opt.Again != ""; {
 	case again && !v.Status().Final():
-		return &ConfigError{liveError(v)}
+		return &ConfigError{s.liveError(v)}
 	case again:
 		s.opt.Repo, s.opt.Issue, s.opt.Message, s.opt.Images = job.Repo, job.Issue, job.Message, job.Images
 		s.again = &v.Metadata.TaskKey

@@ -27,7 +27,7 @@ func Retry(ctx context.Context, env Env, uuid, base, config string) (run string,
 	case o.ByHand():
 		return "", nil
 	case !v.Status().Final():
-		err = liveError(v)
+		err = s.liveError(v)
 	case o.Chat != nil:
 		err = i18n.E("app.retry_chat", contextstore.Short(v.Metadata.UUID))
 	}
@@ -72,7 +72,7 @@ func (s *system) askAgain(ctx context.Context, v contextstore.View, act order.Ac
 	case dispatch.Stopped, dispatch.Often:
 		return "", i18n.E("app.issue_"+string(verdict), order.Ref(k))
 	case dispatch.InHand:
-		return "", liveError(last)
+		return "", s.liveError(last)
 	case dispatch.Begun, dispatch.Resumed:
 	}
 	s.audit("retry", v.Metadata.UUID, last.Metadata.UUID)
@@ -80,7 +80,8 @@ func (s *system) askAgain(ctx context.Context, v contextstore.View, act order.Ac
 }
 
 // liveError says that a run has not ended, and what can be done with it.
-func liveError(v contextstore.View) error {
+func (s *system) liveError(v contextstore.View) error {
 	short := contextstore.Short(v.Metadata.UUID)
-	return i18n.E("app.retry_live", short, v.Status(), short, short, task.ErrIllegalTransition)
+	with := short + s.opt.Where()
+	return i18n.E("app.retry_live", short, v.Status(), with, with).Of(task.ErrIllegalTransition)
 }

@@ -1,11 +1,7 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/i18n"
@@ -27,7 +23,7 @@ func (k channelsCheckCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	all, err := app.CheckChannels(ctx, env, k.Config, k.Send)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -53,7 +52,7 @@ func (a chatCmd) Run(c *console) error {
 	case message == "" && !shows:
 		return usage(i18n.E("cli.chat_no_terminal"))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := c.untilSignal(syscall.SIGHUP)
 	defer stop()
 	opt := terminal.Options{In: os.Stdin, Out: c.out, Err: c.err}
 	if draws && !types { // where the screen answers what it is asked
@@ -157,8 +156,10 @@ func chatEnd(ctx context.Context, r terminal.Result, err error, once bool) error
 	switch {
 	case errors.As(err, &bad):
 		return usage(bad.Err)
-	case r.Stopped, err != nil && ctx.Err() != nil && once:
+	case r.Stopped:
 		return &exitError{code: exitStopped}
+	case err != nil && ctx.Err() != nil && once:
+		return &exitError{exitStopped, err}
 	case err != nil && ctx.Err() != nil:
 		return nil
 	case err != nil:

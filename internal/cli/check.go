@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +34,7 @@ func (k checkCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	progress, done := c.progress()
 	r, err := ops.Check(ctx, c.out, base, ops.CheckOptions{Repair: k.Repair, JSON: k.JSON, Lang: c.lang, Viewer: who, Progress: progress, Plans: k.plans(c, base)})

@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"toritsugi/internal/app"
@@ -39,7 +36,7 @@ func (k cleanupCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	did, freed := map[contextstore.RetentionStep]int{}, int64(0)
 	var failed error

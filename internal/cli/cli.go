@@ -97,6 +97,8 @@ type console struct {
 	getenv  func(string) string
 	environ []string          // before secrets were taken out of it; nil until then
 	redact  *redact.Sanitizer // of what is complained of, which may quote a secret; nil until settings were read
+
+	interrupted func() bool // a signal ended what the verb does; nil where none could
 }
 
 // env is the world as app is given it by every verb that reads the settings'
@@ -152,16 +154,21 @@ func usage(err error) error {
 	return &exitError{exitUsage, err}
 }
 
+// untilSignal is a context that Ctrl-C, SIGTERM or one of also ends. What a verb fails with after
+// that is told by ending, in one sentence for all.
+func (c *console) untilSignal(also ...os.Signal) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), append(also, syscall.SIGINT, syscall.SIGTERM)...)
+	c.interrupted = func() bool { return context.Cause(ctx) != ctx.Err() } //nolint:errorlint // identity: a signal passes for the context.Canceled that stop leaves
+	return ctx, stop
+}
+
 // untilInterrupted runs a verb that Ctrl-C or SIGTERM ends.
 func (c *console) untilInterrupted(verb func(context.Context, app.Env) error) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	env, err := c.env(c.note)
 	if err == nil {
 		err = verb(ctx, env)
-	}
-	if err != nil && ctx.Err() != nil && !errors.As(err, new(*app.ConfigError)) {
-		return &exitError{code: exitStopped}
 	}
 	return err
 }
@@ -182,17 +189,31 @@ func (c *console) main(args []string) int {
 	if err == nil && v != nil {
 		err = errors.Join(v.Run(c), app.CloseLedgers())
 	}
-	if err == nil { // what was not shown is not done
-		err = out.torn()
-	}
+	return c.ending(err)
+}
+
+// ending tells what a verb failed with, and returns the exit code. An exit code without an error
+// was told by the verb, unless what it printed was lost.
+func (c *console) ending(err error) int {
 	var exit *exitError
 	if bad := (*app.ConfigError)(nil); !errors.As(err, &exit) && errors.As(err, &bad) { // of any verb
 		err = usage(bad.Err)
 	}
+	isExit := errors.As(err, &exit)
+	if s, ok := c.out.(*display); ok && (err == nil || isExit && exit.err == nil) {
+		if lost := s.lost(); err == nil {
+			err = lost
+		} else {
+			exit.err = lost
+		}
+	}
 	switch {
 	case err == nil || errors.Is(err, syscall.EPIPE):
 		return exitOK
-	case errors.As(err, &exit):
+	case c.interrupted != nil && c.interrupted() && (!isExit || exit.err != nil):
+		c.complain(i18n.E("cli.interrupted"))
+		return exitStopped
+	case isExit:
 		if exit.err != nil {
 			c.complain(exit.err)
 		}

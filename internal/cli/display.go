@@ -2,12 +2,13 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"unicode/utf8"
 
 	"toritsugi/internal/redact"
@@ -20,16 +21,16 @@ type display struct {
 	w    io.Writer
 	json bool // what steers is escaped, for programs to have it, and not dropped
 
-	mu   sync.Mutex
-	tail []byte // the beginning of a character whose end has not come yet
-	err  error  // the first of writing
+	mu     sync.Mutex
+	tail   []byte // the beginning of a character whose end has not come yet
+	failed error  // the first that was not written, unless its reader went away
 }
 
-// torn is why not all came to the user.
-func (s *display) torn() error {
+// lost is why something that was printed is not there, nil where all of it is.
+func (s *display) lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.err
+	return s.failed
 }
 
 // onDisplay lets what is written to w pass through a display.
@@ -72,7 +73,9 @@ func (s *display) Write(p []byte) (int, error) {
 		text = s.clean(text)
 	}
 	if _, err := s.w.Write(text); err != nil {
-		s.err = cmp.Or(s.err, err)
+		if s.failed == nil && !errors.Is(err, syscall.EPIPE) {
+			s.failed = err
+		}
 		return 0, err
 	}
 	return len(p), nil

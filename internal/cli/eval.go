@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/eval"
@@ -69,7 +67,7 @@ func (e evalCmd) Run(c *console) error {
 		return err
 	}
 	defer remove()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	context.AfterFunc(ctx, stop) // whoever presses Ctrl-C again does not want to wait
 	env, err := c.env(c.note)
@@ -94,7 +92,7 @@ func (e evalCmd) Run(c *console) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		return &exitError{code: exitStopped}
+		return &exitError{exitStopped, ctx.Err()}
 	}
 	return e.judge(all, by, o.Modes)
 }

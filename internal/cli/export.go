@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"context"
-	"os/signal"
-	"syscall"
-
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/fsck"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
 )
@@ -18,7 +15,7 @@ type exportCmd struct {
 	place    `embed:""`
 }
 
-// Run prints one run as one document.
+// Run prints one run as one document: exit 1 where what it prints is not whole.
 func (e exportCmd) Run(c *console) error {
 	if e.Instance != "" && e.Format != ops.FormatSWEBench {
 		return usage(i18n.E("cli.export_instance"))
@@ -33,9 +30,9 @@ func (e exportCmd) Run(c *console) error {
 	}
 	uuid := v.Metadata.UUID
 	opt := ops.ExportOptions{Format: e.Format, Lang: c.lang, Redact: c.sanitizer().String, Version: built(), History: e.history(c, base, uuid), Instance: e.Instance}
+	ctx, stop := c.untilSignal()
+	defer stop()
 	if e.Format == ops.FormatSWEBench {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-		defer stop()
 		if opt.Patch, err = app.Patch(ctx, base, v); err != nil {
 			return err
 		}
@@ -44,5 +41,8 @@ func (e exportCmd) Run(c *console) error {
 	if s, ok := c.out.(*display); ok {
 		s.json = e.Format != ops.FormatMarkdown && e.Format != ops.FormatHTML
 	}
-	return ops.Export(c.out, base, uuid, opt)
+	if err := ops.Export(c.out, base, uuid, opt); err != nil {
+		return err
+	}
+	return fsck.Whole(ctx, base, uuid, e.plans(c, base))
 }

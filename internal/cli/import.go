@@ -24,7 +24,8 @@ func (k importCmd) Run(c *console) error {
 				c.note("cli.import_failed", i.From, c.masked(i.Err))
 				return
 			}
-			c.say("cli.imported", contextstore.Short(i.View.Metadata.UUID), i.View.Status(), i.View.Metadata.TaskKey.String())
+			c.say("cli.imported", contextstore.Short(i.View.Metadata.UUID), i.View.Status(), i.View.Metadata.TaskKey.String(),
+				contextstore.Short(i.View.Metadata.UUID)+app.RunOptions{BaseDir: k.BaseDir, Config: k.Config}.Where())
 		})
 		if err == nil && failed {
 			err = &exitError{code: exitFailed}

@@ -20,14 +20,17 @@ func (k keepCmd) Run(c *console) error {
 		if err != nil {
 			return err
 		}
-		text := "cli.kept"
-		if k.Release {
+		text, args := "cli.kept", []any{contextstore.Short(uuid)}
+		switch {
+		case k.Release:
 			text = "cli.released"
+		case did:
+			args = append(args, contextstore.Short(uuid)+app.RunOptions{BaseDir: k.BaseDir, Config: k.Config}.Where())
 		}
 		if !did {
 			text += "_already"
 		}
-		c.say(text, contextstore.Short(uuid))
+		c.say(text, args...)
 		return nil
 	})
 }

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"context"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -31,7 +28,7 @@ func (l logsCmd) Run(c *console) error {
 		return usage(err)
 	}
 	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "read", UUID: v.Metadata.UUID, What: "logs"})
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	return ops.Logs(ctx, c.out, base, v, ops.LogsOptions{Follow: l.Follow, JSON: l.JSON, Redact: c.sanitizer().String, Every: logsEvery, Viewer: who})
 }
@@ -47,7 +44,7 @@ func (t tailCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "read", What: "tail"})
 	return usage(ops.TailRuns(ctx, c.out, base, ops.LogsOptions{JSON: t.JSON, Redact: c.sanitizer().String, Every: logsEvery, Viewer: who}))

@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
@@ -124,7 +121,7 @@ func (r replayCmd) Run(c *console) error {
 	if err != nil {
 		return usage(i18n.E("memoryverbs.file", r.File, err))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	const ratio, minMessages, keepRecent = 0.7, 10, 5 // store-v3 §9
 	policy := memory.Policy{Limit: int(ratio * float64(r.Context)), Context: r.Context, Threshold: ratio, MinMessages: minMessages, KeepRecent: keepRecent,

@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"context"
-	"os/signal"
-	"syscall"
-
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore/migrate"
 	"toritsugi/internal/i18n"
@@ -26,7 +22,7 @@ func (k migrateCmd) Run(c *console) error {
 	if err != nil {
 		return usage(err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	show, done := c.counted()
 	r, err := app.Migrate(ctx, app.MigrateOptions{From: k.From, To: k.To, DryRun: k.DryRun, Config: cfg, Redact: c.sanitizer().String}, func(r migrate.Report) {

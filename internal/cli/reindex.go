@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"os/signal"
-	"syscall"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/ops"
@@ -22,7 +19,7 @@ func (k reindexCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	progress, done := c.progress()
 	r, err := ops.Reindex(ctx, c.out, base, ops.CheckOptions{JSON: k.JSON, Lang: c.lang, Viewer: who, Progress: progress, Plans: k.plans(c, base)})

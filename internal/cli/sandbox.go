@@ -2,10 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
@@ -42,7 +38,7 @@ func (s sandboxCheckCmd) options(c *console) (sandbox.Options, error) {
 // Run tries to break out of the sandbox. Whoever has no sandbox, or one that
 // does not hold, is told so by the exit code as well.
 func (s sandboxCheckCmd) Run(c *console) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	o, err := s.options(c)
 	if err != nil {

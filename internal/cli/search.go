@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
@@ -40,7 +37,7 @@ func (s searchCmd) Run(c *console) error {
 	if s.User, err = app.UserOf(base, s.User, s.Config, c.getenv); err != nil {
 		return usage(err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	o, done := s.searching(c, base, who)
 	o.Filter = search.Filter{User: s.User, Status: task.Status(s.Status), Repo: s.Repo, From: s.From, To: s.To, In: s.In, Limit: s.Limit}

@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"io"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -86,7 +84,7 @@ func (s showCmd) Run(c *console) error {
 
 // similar shows the runs that are like a run.
 func (s showCmd) similar(c *console, base string, who contextstore.Viewer, v contextstore.View) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	o, done := s.searching(c, base, who)
 	o.JSON = s.JSON
@@ -155,5 +153,6 @@ func (t tasksCmd) Run(c *console) error {
 	if t.User, err = app.UserOf(base, t.User, t.Config, c.getenv); err != nil {
 		return usage(err)
 	}
-	return usage(ops.Tasks(context.Background(), c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: t.Limit, Width: width(c.out), Lang: c.lang, Now: time.Now(), Stale: t.stale(c), Viewer: who}))
+	return usage(ops.Tasks(context.Background(), c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: t.Limit, Width: width(c.out), Lang: c.lang, Now: time.Now(), Stale: t.stale(c), Viewer: who,
+		Where: app.RunOptions{BaseDir: t.BaseDir, Config: t.Config}.Where()}))
 }

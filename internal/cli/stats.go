@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"toritsugi/internal/app"
@@ -37,7 +35,7 @@ func (s statsCmd) Run(c *console) error {
 	if s.User, err = app.UserOf(base, s.User, s.Config, c.getenv); err != nil {
 		return usage(err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := c.untilSignal()
 	defer stop()
 	o := ops.StatsOptions{
 		StatsFilter: contextstore.StatsFilter{User: s.User, Status: task.Status(s.Status), Repo: s.Repo, Model: s.Model, From: s.From, To: s.To},

@@ -168,6 +168,9 @@ func (c *Config) Base(flag string, warn func(*i18n.Error)) (string, error) {
 	return c.ContextStorage.BaseDir, c.meta.base
 }
 
+// BaseSet reports whether the settings name a base directory.
+func (c *Config) BaseSet() bool { return c.meta.origins["context_storage.base_dir"].set() }
+
 // File is the whole path of the file in force, "" for none.
 func (c *Config) File() string { return c.meta.path }
 

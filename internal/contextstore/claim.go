@@ -105,12 +105,12 @@ func (s *Store) holdAt(dir string) (*Context, error) {
 		}
 	}
 	if o, ok := s.ownedWithoutLock(dir); ok {
-		return nil, i18n.E("contextstore.busy", uuid, o.ProcessID, o.Hostname, ErrBusy)
+		return nil, i18n.E("contextstore.busy", uuid, o.ProcessID, o.Hostname).Of(ErrBusy)
 	}
 	l, err := acquire(filepath.Join(dir, LockFile), flags, newOwner(s.Now()))
 	if errors.Is(err, filelock.ErrLocked) {
 		owner, _ := ReadOwner(dir)
-		return nil, i18n.E("contextstore.busy", uuid, owner.ProcessID, owner.Hostname, ErrBusy)
+		return nil, i18n.E("contextstore.busy", uuid, owner.ProcessID, owner.Hostname).Of(ErrBusy)
 	}
 	if flags == 0 && errors.Is(err, os.ErrNotExist) && disk.Exists(dir) {
 		return nil, ErrEnded // its owner was just leaving
@@ -157,7 +157,7 @@ func (s *Store) workHeld(dir string) error {
 	pids, err := holders(workPath(dir))
 	st, serr := ReadState(dir)
 	if serr == nil && st.BootID == s.boot && (st.ProcessID == os.Getpid() || slices.Contains(pids, st.ProcessID)) {
-		return i18n.E("contextstore.busy", uuid, st.ProcessID, st.Hostname, ErrBusy)
+		return i18n.E("contextstore.busy", uuid, st.ProcessID, st.Hostname).Of(ErrBusy)
 	}
 	return errors.Join(orphansError(uuid, pids), err)
 }

@@ -1,6 +1,7 @@
 package contextstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -85,9 +86,10 @@ type Alone struct {
 // released or the process ends. ErrBusy: there is one.
 func (s *Store) Alone(kind string) (*Alone, error) {
 	path := alonePath(s.BaseDir, kind)
+	verbs := map[string]string{"retention": "cleanup", "maintenance": "maintain", "inbox": "serve"}
 	l, err := filelock.Take(path, os.O_CREATE)
 	if errors.Is(err, filelock.ErrLocked) {
-		return nil, i18n.E("contextstore.alone", kind, s.BaseDir, ErrBusy)
+		return nil, i18n.E("contextstore.alone", cmp.Or(verbs[kind], kind), s.BaseDir).Of(ErrBusy)
 	}
 	if err != nil {
 		return nil, err

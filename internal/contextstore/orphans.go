@@ -47,7 +47,7 @@ func orphansError(uuid string, pids []int) error {
 	if seen == "" {
 		seen = "?"
 	}
-	return i18n.E("contextstore.orphans", uuid, seen, &OrphansError{uuid, pids})
+	return i18n.E("contextstore.orphans", uuid, seen).Of(&OrphansError{uuid, pids})
 }
 
 // Orphans returns the processes that hold the context's work.lock: children of

@@ -125,7 +125,7 @@ func Find(base, prefix string, who Viewer) (View, error) {
 	}
 	switch len(found) {
 	case 0:
-		return View{}, i18n.E("contextstore.not_found", prefix, base, ErrNotFound)
+		return View{}, i18n.E("contextstore.not_found", prefix, base).Of(ErrNotFound)
 	case 1:
 		return ReadView(found[0])
 	}

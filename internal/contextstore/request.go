@@ -174,7 +174,7 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string, w
 		if _, there := target(do, st.TaskStatus); there {
 			return ControlResult{Status: st.TaskStatus}, nil
 		}
-		return ControlResult{Status: st.TaskStatus}, i18n.E("contextstore.had_ended", uuid, st.TaskStatus, task.ErrIllegalTransition)
+		return ControlResult{Status: st.TaskStatus}, i18n.E("contextstore.had_ended", uuid, st.TaskStatus).Of(task.ErrIllegalTransition)
 	}
 	if err != nil {
 		return ControlResult{}, err
@@ -188,10 +188,11 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string, w
 	from := c.state.TaskStatus
 	to, there := target(do, from)
 	if err := task.CheckTransition(from, to); err != nil && !there {
+		err = i18n.E("contextstore.not_now", uuid, from, string(do)).Of(err)
 		if from != task.Running {
 			err = errors.Join(err, c.leave(ctx))
 		}
-		return ControlResult{Status: from}, i18n.E("contextstore.not_now", uuid, from, string(do), err)
+		return ControlResult{Status: from}, err
 	}
 	// What a former owner was asked is overtaken by this.
 	if err := s.FS.Remove(filepath.Join(c.dir, requestFile)); err != nil {
@@ -238,7 +239,7 @@ func LockState(ctx context.Context, dir string, timeout time.Duration) (release 
 	path := filepath.Join(dir, stateLockFile)
 	release, err = filelock.OpenWait(ctx, path, timeout)
 	if errors.Is(err, filelock.ErrLocked) {
-		err = i18n.E("contextstore.state_lock", path, timeout, err)
+		err = i18n.E("contextstore.state_lock", path, timeout).Of(err)
 	}
 	return release, err
 }

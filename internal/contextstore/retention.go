@@ -279,8 +279,11 @@ func (s *Store) keeping(ctx context.Context) (release func(), err error) {
 // so already. The error wraps ErrNotFound, or filelock.ErrLocked where retention takes its time.
 func (s *Store) Keep(ctx context.Context, uuid, by string, release bool) (did bool, err error) {
 	done, err := s.keeping(ctx)
+	if errors.Is(err, filelock.ErrLocked) {
+		err = i18n.E("contextstore.keep_wait", uuid).Of(err)
+	}
 	if err != nil {
-		return false, i18n.E("contextstore.keep_wait", uuid, err)
+		return false, err
 	}
 	defer done()
 	return InDir(s.BaseDir, uuid, func(dir string) (bool, error) {

@@ -210,10 +210,26 @@ const RestoreCommit = ".restore/commit.json"
 // RestoreBegun is there while a restore is put together in a base directory that has nothing else.
 const RestoreBegun = ".restore/begun.json"
 
-// Whole refuses a base directory in which a restore was cut short, unless all is there that was
-// there before.
+// Holds refuses a base directory in which nothing of ours lies, as where its disk is not mounted.
+func Holds(base string) error {
+	if err := Whole(base); err != nil {
+		return err
+	}
+	for _, name := range append([]string{HouseDBFile}, StatusDirs...) {
+		if disk.Exists(filepath.Join(base, name)) {
+			return nil
+		}
+	}
+	return i18n.E("contextstore.empty_base", base)
+}
+
+// Whole refuses a base directory that is a file, and one in which a restore was cut short, unless
+// all is there that was there before.
 func Whole(base string) error {
+	st, err := disk.Stat(base)
 	switch {
+	case err == nil && !st.IsDir():
+		return i18n.E("contextstore.base_file", base)
 	case disk.Exists(filepath.Join(base, RestoreCommit)):
 		return i18n.E("contextstore.restore_cut", base)
 	case disk.Exists(filepath.Join(base, RestoreBegun)):

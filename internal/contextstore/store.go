@@ -280,8 +280,11 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid st
 		turn, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnTimeout)
 		defer cancel()
 		release, err := s.base.Turn(turn)
+		if err != nil && turn.Err() != nil {
+			err = i18n.E("ledger.house_wait", s.BaseDir).Of(err)
+		}
 		if err != nil {
-			return "", i18n.E("ledger.house_wait", s.BaseDir, err)
+			return "", err
 		}
 		defer release()
 	}

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -62,6 +63,11 @@ func TestTextsAreThere(t *testing.T) {
 					case !ok || len(n.Args) == 0:
 					case f.Sel.Name == "T", called(n) == "i18n.E":
 						check(n.Args[0], "")
+						for _, arg := range n.Args[1:] {
+							if called := regexp.MustCompile(`^(.*\.)?Err[A-Z]`); called.MatchString(types.ExprString(arg)) {
+								t.Errorf("%s: %s is English and for callers: it is the error's kind (Of) and no part of the text", set.Position(arg.Pos()), types.ExprString(arg))
+							}
+						}
 					case called(n) == "i18n.Recorded":
 						check(n.Args[0], "recorded.")
 					}

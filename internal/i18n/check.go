@@ -94,6 +94,7 @@ func checkTexts() map[string]text {
 		"check.progress":  {"%d contexts, %s", "%d 件、%s"},
 		"check.not_admin": {"only the owner of %s, root and the users of access.admins may do this; you are %q", "この操作ができるのは %s の所有者、root、access.admins のユーザーだけです（あなたは %q です）"},
 
+		"reindex.busy":       {"%s is in use by another process: stop it, then run tori reindex again", "%s は別のプロセスが使用中です。そのプロセスを止めてから tori reindex をやり直してください"},
 		"reindex.in_use":     {"%s is in use by another process (%v): stop it, then run tori reindex again", "%s は別のプロセスが使用中です（%v）。そのプロセスを止めてから tori reindex をやり直してください"},
 		"reindex.context":    {"run %s is in the hands of process %d on %s", "実行 %s はプロセス %d（%s）が処理中です"},
 		"reindex.unreadable": {"%s cannot be opened: %v; if it is damaged, stop every process that uses it, move it away and run tori reindex again", "%s を開けません: %v。壊れている場合は、使っているプロセスをすべて止め、別の場所へ移してから tori reindex をやり直してください"},
@@ -124,7 +125,7 @@ func checkTexts() map[string]text {
 		"cli.help.reindex":         {"Rebuild tasks.db and search.db from the directories.", "ディレクトリから tasks.db と search.db を作り直す。"},
 		"cli.help.keep":            {"Keep a run from retention: nothing of it is compressed or removed.", "実行を保存期間の対象から外す。圧縮も削除もされない。"},
 		"cli.help.keep_release":    {"Let retention have it again.", "保存期間の対象に戻す。"},
-		"cli.kept":                 {"Run %[1]s is kept, whatever its age; tori keep --release %[1]s lets it go", "実行 %[1]s は経過日数によらず保存されます。解除は tori keep --release %[1]s"},
+		"cli.kept":                 {"Run %s is kept, whatever its age; tori keep --release %s lets it go", "実行 %s は経過日数によらず保存されます。解除は tori keep --release %s"},
 		"cli.kept_already":         {"Run %s is kept already", "実行 %s はすでに保存の対象です"},
 		"cli.released":             {"Run %s is kept no more: it goes by its age", "実行 %s の保存を解除しました。経過日数に従って削除されます"},
 		"cli.released_already":     {"Run %s was not kept", "実行 %s は保存の対象ではありません"},

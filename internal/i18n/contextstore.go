@@ -19,8 +19,8 @@ func contextstoreTexts() map[string]text {
 			"%s は置かれたディレクトリではなく実行 %q について書かれています。複製なら別の場所へ移してください",
 		},
 		"contextstore.keep_wait": {
-			"run %s is as it was, retention is at work on another one and takes its time: try again (%v)",
-			"実行 %s は変わっていません。保存期間の処理に時間がかかっています。もう一度試してください（%v）",
+			"run %s is as it was, retention is at work on another one and takes its time: try again",
+			"実行 %s は変わっていません。保存期間の処理に時間がかかっています。もう一度試してください",
 		},
 		"contextstore.import_there": {
 			"run %s is here already, and nothing was imported: it is never overwritten",
@@ -46,13 +46,17 @@ func contextstoreTexts() map[string]text {
 			"the record is damaged at byte %d (%v), and nothing was imported: export the run again",
 			"記録の %d バイト目が壊れています（%v）。何も取り込んでいません。もう一度書き出してください",
 		},
+		"contextstore.export_findings": {
+			"what was exported is not whole: %s line %d: %v; tori check tells all",
+			"書き出した内容には欠けや矛盾があります: %s の %d 行目: %v。すべては tori check で分かります",
+		},
 		"contextstore.import_findings": {
 			"the record is not whole, and nothing was imported: %s line %d: %v",
 			"記録に欠けや矛盾があるため、何も取り込んでいません: %s の %d 行目: %v",
 		},
 		"contextstore.busy": {
-			"run %s is in the hands of process %d on %s: wait for it, or stop that process first (%v)",
-			"実行 %s はプロセス %d（%s）が処理中です。終わるのを待つか、先にそのプロセスを止めてください（%v）",
+			"run %s is in the hands of process %d on %s: wait for it, or stop that process first",
+			"実行 %s はプロセス %d（%s）が処理中です。終わるのを待つか、先にそのプロセスを止めてください",
 		},
 		"contextstore.claim": {
 			"run %s could not be taken up: %v",
@@ -63,8 +67,8 @@ func contextstoreTexts() map[string]text {
 			"%s は書き込み中に削除・置換・切り詰めされました。元に戻してから再開してください。欠けているものは tori check で分かります",
 		},
 		"contextstore.orphans": {
-			"processes that the former owner of run %s started are still running (%s): wait for them or end them, then try again (%v)",
-			"実行 %s の以前の持ち主が起動したプロセスがまだ動いています（%s）。終わるのを待つか終了させてから、やり直してください（%v）",
+			"processes that the former owner of run %s started are still running (%s): wait for them or end them, then try again",
+			"実行 %s の以前の持ち主が起動したプロセスがまだ動いています（%s）。終わるのを待つか終了させてから、やり直してください",
 		},
 		"contextstore.network_fs": {
 			"base directory %s lies on %s, where locks and renames cannot be relied on: choose a directory on a local disk with --base-dir or context_storage.base_dir",
@@ -87,20 +91,20 @@ func contextstoreTexts() map[string]text {
 			"新しい実行は始めません: %s の空きは %d MiB で、少なくとも %d MiB 必要です。空きを作ってからやり直してください",
 		},
 		"contextstore.had_ended": {
-			"run %s has ended: it is %s, and stays so (%v)",
-			"実行 %s はすでに終わっています（%s）。この状態は変わりません（%v）",
+			"run %s has ended: it is %s, and stays so",
+			"実行 %s はすでに終わっています（%s）。この状態は変わりません",
 		},
 		"contextstore.not_now": {
-			"run %s is %s: it cannot be asked to %s now (%v)",
-			"実行 %s は %s なので、今は %s できません（%v）",
+			"run %s is %s: it cannot be asked to %s now",
+			"実行 %s は %s なので、今は %s できません",
 		},
 		"contextstore.state_lock": {
-			"%s was not free for %s: another process is mending this run; try again when it is done (%v)",
-			"%s を %s 待っても取得できませんでした。別のプロセスがこの実行を修復しています。終わってからやり直してください（%v）",
+			"%s was not free for %s: another process is mending this run; try again when it is done",
+			"%s を %s 待っても取得できませんでした。別のプロセスがこの実行を修復しています。終わってからやり直してください",
 		},
 		"contextstore.not_found": {
-			"no run begins with %q in %s: see tori tasks, or name its directory with --base-dir (%v)",
-			"%q で始まる実行は %s にありません。tori tasks で確かめるか、--base-dir で場所を指定してください（%v）",
+			"no run begins with %q in %s: see tori tasks, or name its directory with --base-dir",
+			"%q で始まる実行は %s にありません。tori tasks で確かめるか、--base-dir で場所を指定してください",
 		},
 		"contextstore.ambiguous": {
 			"%q fits more than one run: %s; give more of the uuid",
@@ -116,6 +120,14 @@ func contextstoreTexts() map[string]text {
 		},
 		"contextstore.log_damaged": {
 			"%s of run %s is damaged and stays as it is, uncompressed: see `tori check`", "%s（実行 %s）は壊れているため、圧縮せずそのまま残します。`tori check` で確認してください",
+		},
+		"contextstore.base_file": {
+			"%s is a file: give the base directory with --base-dir or context_storage.base_dir",
+			"%s はファイルです。--base-dir か context_storage.base_dir でベースディレクトリーを指定してください",
+		},
+		"contextstore.empty_base": {
+			"nothing ran in %s yet, or its disk is not mounted: see that it is, or give the base directory with --base-dir",
+			"%s ではまだ何も実行されていないか、ディスクがマウントされていません。マウントを確かめるか、--base-dir でベースディレクトリーを指定してください",
 		},
 		"contextstore.no_base": {
 			"no contexts at %s: %v; give the directory with --base-dir",

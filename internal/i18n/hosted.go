@@ -125,7 +125,7 @@ func hostedTexts() map[string]text {
 		"app.token_file":          {"%s.token_file: %s cannot be read: %v", "%s.token_file: %s を読めません: %v"},
 		"app.app_key":             {"github.app_private_key_file: %s cannot be read: %v", "github.app_private_key_file: %s を読めません: %v"},
 		"app.listen":              {"serve.listen: %s cannot be listened at: %v", "serve.listen: %s で待ち受けられません: %v"},
-		"contextstore.alone":      {"another tori %s works on %s: %v", "別の tori %s が %s を使っています: %v"},
+		"contextstore.alone":      {"another tori %s works on %s: wait until it has ended", "別の tori %s が %s を使っています。終わるまで待ってください"},
 		"dispatch.no_issue":       {"there is no issue %s", "issue %s は見つかりません"},
 		"dispatch.closed_issue":   {"issue %s is closed", "issue %s は閉じています"},
 		"dispatch.refused":        {"@%s may not ask for work here: %s permission on the repository is needed.", "@%s はここで作業を依頼できません。リポジトリの %s 権限が必要です。"},

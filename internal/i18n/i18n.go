@@ -105,7 +105,8 @@ type Error struct {
 }
 
 // E returns an Error with the text of key. Arguments that are errors are
-// rendered in the reader's language, and the first of them is the cause.
+// rendered in the reader's language, and the first of them is the cause. What callers alone
+// look for is no argument but the Error's kind (Of).
 func E(key string, args ...any) *Error {
 	e := &Error{Key: key, Args: args}
 	for _, a := range args {
@@ -114,6 +115,13 @@ func E(key string, args ...any) *Error {
 			break
 		}
 	}
+	return e
+}
+
+// Of says what kind of error e is to errors.Is and errors.As. Nothing of kind is shown: the text says
+// what it means, in its reader's language.
+func (e *Error) Of(kind error) *Error {
+	e.Err = kind
 	return e
 }
 

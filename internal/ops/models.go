@@ -179,7 +179,9 @@ func (o ModelsOptions) health(p *printer, h models.Health) {
 		}
 	}
 	if h.Err != nil {
-		p.printf("%s\n", o.text(h.Err))
+		for line := range strings.SplitSeq(o.text(h.Err), "\n") {
+			p.printf("%s", detailAt(0, line))
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contextstore/fsck"
@@ -56,7 +57,8 @@ func Search(ctx context.Context, w io.Writer, base string, o SearchOptions) (fou
 			continue
 		}
 		runLine(p, h.View, o.Width)
-		p.printf("          %s: %s\n", place(o.Lang, h.Line), fit(marked(h.Text, h.Marks), max(o.Width-10-columns(place(o.Lang, h.Line))-2, 40)))
+		room := max(o.Width-10-columns(place(o.Lang, h.Line))-2, 40)
+		p.printf("          %s: %s\n", place(o.Lang, h.Line), fit(marked(h.Text, h.Marks, room), room))
 	}
 	if !o.JSON && len(hits) == 0 {
 		p.printf("%s\n", o.Lang.T("search.nothing"))
@@ -109,10 +111,21 @@ func place(l i18n.Lang, line search.Line) string {
 	return l.T(key, line.Number)
 }
 
-// marked is a text with what was found in it marked.
-func marked(text string, marks [][2]int) string {
+// marked is a text with what was found in it marked. What stands before that takes no more than
+// half of the room, in columns.
+func marked(text string, marks [][2]int, room int) string {
 	var b strings.Builder
 	at := 0
+	if len(marks) > 0 {
+		before := text[:marks[0][0]]
+		for columns(before[at:]) > room/2 {
+			_, n := utf8.DecodeRuneInString(before[at:])
+			at += n
+		}
+		if at > 0 {
+			b.WriteString("…")
+		}
+	}
 	for _, m := range marks {
 		b.WriteString(text[at:m[0]] + "«" + text[m[0]:m[1]] + "»")
 		at = m[1]

@@ -17,6 +17,7 @@ type TasksOptions struct {
 	JSON   bool   // one object per line
 	Limit  int    // the newest so many
 	Width  int    // columns of a line
+	Where  string // the flags by which another verb finds the same runs
 	Lang   i18n.Lang
 	Now    time.Time
 	Stale  time.Duration       // as in ShowOptions
@@ -82,7 +83,7 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 			p.printf("%s\n", o.Lang.T("ops.ancestor_run", contextstore.Short(v.Metadata.UUID), v.Edition, v.State.ProcessID, clean(v.State.Hostname)))
 		}
 		if v.Interrupted() {
-			p.printf("%s\n", o.Lang.T("ops.left_behind", contextstore.Short(v.Metadata.UUID), v.State.ProcessID, clean(v.State.Hostname)))
+			p.printf("%s\n", o.Lang.T("ops.left_behind", contextstore.Short(v.Metadata.UUID), v.State.ProcessID, clean(v.State.Hostname), contextstore.Short(v.Metadata.UUID)+o.Where))
 		}
 	}
 	if l.Total > len(l.Views) {

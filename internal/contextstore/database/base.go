@@ -85,7 +85,7 @@ func come(ctx context.Context, name, at string, l locks) (*Base, error) {
 	if err := b.locks.wait(ctx, byteHouse, filelock.Shared); err != nil {
 		b.Close()
 		if ctx.Err() != nil {
-			return nil, because(err, "ledger.house_wait", name)
+			return nil, i18n.E("ledger.house_wait", name).Of(err)
 		}
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (b *Base) Exclusive(ctx context.Context) (release func(), err error) {
 	if err := b.locks.set(byteAlone, filelock.Exclusive); err != nil {
 		leave()
 		if errors.Is(err, filelock.ErrLocked) {
-			return nil, because(err, "ledger.house_taken", b.name)
+			return nil, i18n.E("ledger.house_taken", b.name).Of(err)
 		}
 		return nil, err
 	}
@@ -164,8 +164,10 @@ func (b *Base) migrate(ctx context.Context, needed func() (bool, error), do func
 	}
 	back := b.locks.wait(ctx, byteHouse, filelock.Shared)
 	b.shared.Store(back == nil)
-	if err := errors.Join(err, back); err != nil {
-		return because(err, "ledger.house_wait", b.name)
+	if err = errors.Join(err, back); err != nil && ctx.Err() != nil {
+		return i18n.E("ledger.house_wait", b.name).Of(err)
+	} else if err != nil {
+		return err
 	}
 	if still, err := needed(); err != nil || !still {
 		return err
@@ -204,7 +206,7 @@ func (b *Base) Held() bool { return b.shared.Load() }
 func (b *Base) upgrade(ctx context.Context) error {
 	if err := b.locks.wait(ctx, byteHouse, filelock.Exclusive); err != nil {
 		if ctx.Err() != nil {
-			return because(err, "ledger.house_busy", b.name)
+			return i18n.E("ledger.house_busy", b.name).Of(err)
 		}
 		return err
 	}

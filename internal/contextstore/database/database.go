@@ -19,6 +19,7 @@ import (
 	"modernc.org/sqlite" // the driver "sqlite"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/lazyregexp"
 )
 
@@ -252,7 +253,7 @@ func (d *File) reader(ctx context.Context) (*Handles, error) {
 		// A WAL needs a file beside it that can be written. Without a WAL the file
 		// can be read as it is.
 		if st, serr := os.Stat(d.Path + "-wal"); serr == nil && st.Size() > 0 {
-			return nil, because(err, "ledger.stale_index", d.Path, d.File+"-wal")
+			return nil, i18n.E("ledger.stale_index", d.Path, d.File+"-wal").Of(err)
 		}
 		h, err = d.connectReader(ctx, "immutable", "1")
 	}

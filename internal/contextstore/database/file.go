@@ -168,9 +168,9 @@ func (h *Handles) prepare(ctx context.Context, statements map[string]string) err
 func (d *File) expect(v int64) error {
 	switch want := d.latest(); {
 	case v > want:
-		return because(ErrNewer, d.Newer, d.Path, v, want)
+		return i18n.E(d.Newer, d.Path, v, want).Of(ErrNewer)
 	case v < want:
-		return because(ErrOlder, "ledger.older", d.Path, v, want)
+		return i18n.E("ledger.older", d.Path, v, want).Of(ErrOlder)
 	}
 	return nil
 }
@@ -180,14 +180,14 @@ func (d *File) expect(v int64) error {
 func (d *File) explain(err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) && (e.Code()&0xff == 11 || e.Code()&0xff == 26) || errors.Is(err, ErrBroken) {
-		return because(ErrBroken, d.Broken, d.Path, err)
+		return i18n.E(d.Broken, d.Path, err).Of(ErrBroken)
 	}
 	dir := filepath.Dir(d.Path)
 	if left, _ := disk.Free(dir); e != nil && noRoom(e.Code(), left) {
-		return because(syscall.ENOSPC, "ledger.disk_full", dir, err)
+		return i18n.E("ledger.disk_full", dir, err).Of(syscall.ENOSPC)
 	}
 	if errors.Is(err, ErrLacks) {
-		return because(ErrLacks, d.Broken, d.Path, err)
+		return i18n.E(d.Broken, d.Path, err).Of(ErrLacks)
 	}
 	return err
 }
@@ -197,13 +197,6 @@ func (d *File) explain(err error) error {
 func noRoom(code int, left uint64) bool {
 	const full, ioErr, least = 13, 10, 1 << 20
 	return code&0xff == full || code&0xff == ioErr && left < least
-}
-
-// because is a text with a cause that callers decide on.
-func because(cause error, key string, args ...any) error {
-	e := i18n.E(key, args...)
-	e.Err = cause
-	return e
 }
 
 // migrate brings an older file up to date, or makes it anew; the caller is alone.

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"toritsugi/internal/i18n"
 )
 
 // Renew opens a database that is about to be filled anew, which needs the base
@@ -96,7 +98,7 @@ func (s Schema) Verify(ctx context.Context, dir string) error {
 	var said string
 	err = d.explain(h.R.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said))
 	if err == nil && said != "ok" {
-		err = because(ErrBroken, d.Broken, d.Path, said)
+		err = i18n.E(d.Broken, d.Path, said).Of(ErrBroken)
 	}
 	return errors.Join(err, h.Close())
 }

@@ -120,7 +120,7 @@ func (s *Server) greet(ctx context.Context, searchPath string, create bool) erro
 		}
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return because(ErrLacks, "postgres.no_schema", s.name)
+		return i18n.E("postgres.no_schema", s.name).Of(ErrLacks)
 	}
 	s.name, s.schema, s.named = s.name+" ("+schema+")", int32(oid), schema //nolint:gosec // bit by bit
 	return err

@@ -113,11 +113,11 @@ func (s Schema) tablesVersion(ctx context.Context, db *sql.DB) (v int64, err err
 func (s Schema) expectTables(name string, v int64) error {
 	switch want := int64(len(s.Postgres)); {
 	case v == 0: // there is none yet
-		return because(fmt.Errorf("%w: %w", ErrOlder, fs.ErrNotExist), "postgres.older", name, v, s.versions(), want)
+		return i18n.E("postgres.older", name, v, s.versions(), want).Of(fmt.Errorf("%w: %w", ErrOlder, fs.ErrNotExist))
 	case v > want:
-		return because(ErrNewer, "postgres.newer", name, v, s.versions(), want)
+		return i18n.E("postgres.newer", name, v, s.versions(), want).Of(ErrNewer)
 	case v < want:
-		return because(ErrOlder, "postgres.older", name, v, s.versions(), want)
+		return i18n.E("postgres.older", name, v, s.versions(), want).Of(ErrOlder)
 	}
 	return nil
 }
@@ -217,15 +217,15 @@ func (s *Server) Explain(err error) error {
 	switch state := stateOf(err); {
 	case state == "25006" || errors.Is(err, pgconn.ErrReadOnlyConnection):
 		s.pool.Reset() // it may have another server behind it now
-		return because(errors.Join(ErrUnreachable, err), "postgres.read_only", s.name)
+		return i18n.E("postgres.read_only", s.name).Of(errors.Join(ErrUnreachable, err))
 	case state == "53100":
-		return because(errors.Join(syscall.ENOSPC, err), "postgres.disk_full", s.name, err)
+		return i18n.E("postgres.disk_full", s.name, err).Of(errors.Join(syscall.ENOSPC, err))
 	case state == "42501":
-		return because(err, "postgres.rights", s.name, err)
+		return i18n.E("postgres.rights", s.name, err).Of(err)
 	case strings.HasPrefix(state, "28"), state == "3D000":
-		return because(err, "postgres.login", s.name, err)
+		return i18n.E("postgres.login", s.name, err).Of(err)
 	case unreached(err):
-		return because(errors.Join(ErrUnreachable, err), "postgres.unreachable", s.name, err)
+		return i18n.E("postgres.unreachable", s.name, err).Of(errors.Join(ErrUnreachable, err))
 	}
 	return err
 }

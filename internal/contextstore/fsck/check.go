@@ -182,12 +182,31 @@ func (c *checker) searchable() {
 // directory of its own. Images are in no record.
 func Imported(ctx context.Context, base string) error {
 	r, err := Check(ctx, base, Options{})
+	return cmp.Or(err, r.lacks("contextstore.import_findings"))
+}
+
+// Whole says what of a run is lost or damaged, as Imported does of its record. It writes nothing.
+func Whole(ctx context.Context, base, id, plans string) error {
+	base, err := filepath.Abs(base)
+	if err != nil || contextstore.EditionOf(ctx, base) != 0 {
+		return err // of an ancestor's tree nobody promised that it is whole
+	}
+	c := &checker{ctx: ctx, base: base, opt: Options{Plans: plans}, fs: &disk.FS{}, now: time.Now, uid: -1, live: map[uint64]uuid.UUID{}, maxLine: maxCheckedLine}
+	for _, d := range c.places(id) {
+		c.context(d, id)
+	}
+	return cmp.Or(ctx.Err(), c.report.lacks("contextstore.export_findings"))
+}
+
+// lacks is the first finding, in the text of key, that is about what files say: not about who may
+// read them, what can be removed, or a line that was never written whole.
+func (r Report) lacks(key string) error {
 	for _, f := range r.Findings {
-		if err == nil && !f.Note && f.Kind != "image_missing" {
-			err = i18n.E("contextstore.import_findings", cmp.Or(f.File, filepath.Base(f.Path)), f.Line, i18n.E("check.found."+f.Kind, f.Args...))
+		if !f.Note && f.Kind != "image_missing" && f.Kind != "owner" && f.Kind != "torn" && f.Action != "mode" && f.Action != "remove" {
+			return i18n.E(key, cmp.Or(f.File, filepath.Base(f.Path)), f.Line, i18n.E("check.found."+f.Kind, f.Args...))
 		}
 	}
-	return err
+	return nil
 }
 
 // checker is one run of Check.

@@ -82,7 +82,7 @@ func (i *inspection) checkEntry(name string, st os.FileInfo) {
 	case st.Mode()&os.ModeSymlink != 0:
 		i.find(name, spot{}, "symlink")
 		return
-	case !st.Mode().IsRegular() && !st.IsDir():
+	case !st.Mode().IsRegular() && (!st.IsDir() || strings.HasPrefix(filepath.Ext(name), ".json")): // no directory of ours is called so
 		i.find(name, spot{}, "special", st.Mode().String())
 		return
 	case i.c.uid >= 0 && disk.OwnerOf(st) >= 0 && disk.OwnerOf(st) != i.c.uid:

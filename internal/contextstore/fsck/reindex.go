@@ -64,7 +64,7 @@ func Reindex(ctx context.Context, base string, progress func(Progress)) (r Reind
 		return r, ctx.Err()
 	}
 	if err != nil {
-		return r, i18n.E("reindex.in_use", base, contextstore.ErrBusy)
+		return r, i18n.E("reindex.busy", base).Of(contextstore.ErrBusy)
 	}
 	defer release()
 	house, err := contextstore.OpenHouseDB(ctx, base, lock)
@@ -126,8 +126,7 @@ func reindex(ctx context.Context, base string, to *index.Index, house *contextst
 func (r *ReindexReport) add(ctx context.Context, base, dir string, house *contextstore.HouseDB, add func(index.Row) error) error {
 	v, err := contextstore.ReadView(dir)
 	if v.Held {
-		owned := i18n.E("reindex.context", v.Metadata.UUID, v.Owner.ProcessID, v.Owner.Hostname)
-		owned.Err = contextstore.ErrBusy
+		owned := i18n.E("reindex.context", v.Metadata.UUID, v.Owner.ProcessID, v.Owner.Hostname).Of(contextstore.ErrBusy)
 		return i18n.E("reindex.in_use", base, owned)
 	}
 	if err != nil {
