@@ -239,14 +239,7 @@ func (e *DamagedError) Unwrap() error { return e.error }
 var errHash = errors.New("its SHA-256 is another")
 
 func damaged(name string, why error) error {
-	return &DamagedError{because(why, "backup.damaged", name)}
-}
-
-// because is a text with a cause that says nothing to people.
-func because(cause error, key string, args ...any) error {
-	e := i18n.E(key, args...)
-	e.Err = cause
-	return e
+	return &DamagedError{i18n.E("backup.damaged", name).Of(why)}
 }
 
 // RefusedError says that what was named does not fit, and that nothing was begun.

@@ -96,7 +96,7 @@ func (r *Repository) store(ctx context.Context, name string, raw []byte) error {
 	err := r.place.Put(ctx, name, raw)
 	switch path := (*fs.PathError)(nil); {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return because(err, "backup.full", r.Place())
+		return i18n.E("backup.full", r.Place()).Of(err)
 	case errors.As(err, &path):
 		return i18n.E("backup.unwritable", r.Place(), err)
 	}
@@ -165,11 +165,11 @@ func (r *Repository) open(name string, raw []byte, c chunk) ([]byte, error) {
 	if bytes.HasPrefix(raw, []byte(ageHeader)) {
 		var err error
 		if len(r.with) == 0 {
-			return nil, &LockedError{because(errNoIdentity, "backup.locked", r.Place())}
+			return nil, &LockedError{i18n.E("backup.locked", r.Place()).Of(errNoIdentity)}
 		}
 		if in, err = age.Decrypt(in, r.with...); err != nil {
 			if none := (*age.NoIdentityMatchError)(nil); errors.As(err, &none) {
-				return nil, &LockedError{because(none, "backup.locked", r.Place())}
+				return nil, &LockedError{i18n.E("backup.locked", r.Place()).Of(none)}
 			}
 			return nil, damaged(name, err)
 		}

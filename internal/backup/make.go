@@ -101,7 +101,7 @@ func (r *Repository) Make(ctx context.Context, s Source) (report Report, err err
 	}
 	release, err := alone(m.Base)
 	if errors.Is(err, filelock.ErrLocked) {
-		return report, because(err, "backup.busy", m.Base)
+		return report, i18n.E("backup.busy", m.Base).Of(err)
 	}
 	if err != nil {
 		return report, err

@@ -169,7 +169,7 @@ func (x *restorer) hasRoom(dir string, keep int64) error {
 		return nil // it is found out by writing
 	}
 	if need := x.g.Bytes + (x.g.Runs+x.g.Sessions)*perUnit + keep; free < uint64(need) { //nolint:gosec // it is not negative
-		return because(ErrNoRoom, "backup.no_room", dir, i18n.Bytes(int64(min(free, 1<<62))), i18n.Bytes(need)) //nolint:gosec // it was bounded
+		return i18n.E("backup.no_room", dir, i18n.Bytes(int64(min(free, 1<<62))), i18n.Bytes(need)).Of(ErrNoRoom) //nolint:gosec // it was bounded
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 func (x *restorer) restoreRun(ctx context.Context) error {
 	release, err := alone(x.Dir)
 	if errors.Is(err, filelock.ErrLocked) {
-		return because(err, "backup.busy", x.Dir)
+		return i18n.E("backup.busy", x.Dir).Of(err)
 	}
 	if err != nil {
 		return err

@@ -128,9 +128,7 @@ func ReadMetadata(dir string) (Metadata, error) {
 		return m, err
 	}
 	if m.Format > Format {
-		e := i18n.E("contextstore.newer_format", dir, m.Format, Format)
-		e.Err = ErrNewerFormat
-		return m, e
+		return m, i18n.E("contextstore.newer_format", dir, m.Format, Format).Of(ErrNewerFormat)
 	}
 	return m, nil
 }
