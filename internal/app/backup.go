@@ -81,6 +81,7 @@ func (s *system) isBackupDir(place string) bool {
 }
 
 // backupHealth reads it.
+// backupHealth reads it.
 func (s *system) backupHealth(ctx context.Context) (BackupHealth, error) {
 	return readBackups(ctx, s.store, s.cfg.Backup.Dir)
 }
