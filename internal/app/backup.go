@@ -81,7 +81,6 @@ func (s *system) isBackupDir(place string) bool {
 }
 
 // backupHealth reads it.
-// backupHealth reads it.
 func (s *system) backupHealth(ctx context.Context) (BackupHealth, error) {
 	return readBackups(ctx, s.store, s.cfg.Backup.Dir)
 }
