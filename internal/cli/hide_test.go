@@ -64,8 +64,8 @@ func TestRunIsHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Cmd: exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{"run", "--repo", filepath.Join(h.dir, "repo"), "--message", "go", "--config", config, "--base-dir", h.base()}, h.bare...)...)}
-	p.Args[0], p.Dir, p.SysProcAttr, p.Stdout, p.Stderr = "tori", h.dir, ordinary, &p.out, &p.out
+	p := &process{Cmd: exec.CommandContext(t.Context(), "tori", append([]string{"run", "--repo", filepath.Join(h.dir, "repo"), "--message", "go", "--config", config, "--base-dir", h.base()}, h.bare...)...)}
+	p.Dir, p.SysProcAttr, p.Stdout, p.Stderr = h.dir, ordinary, &p.out, &p.out
 	p.Env = []string{"PATH=" + filepath.Join(h.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + h.dir, "TMPDIR=" + h.dir, "XDG_STATE_HOME=" + filepath.Join(h.dir, "state"), "TORI_PLANNING_ENABLED=false",
 		"KEY_FOR_THE_MODEL=" + secret, "OTHER_TOKEN=" + secret + "-2"}
 	if err := p.Start(); err != nil {
