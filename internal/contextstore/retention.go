@@ -383,16 +383,6 @@ func knownFormat(dir string) error {
 	return nil
 }
 
-// wholeLog is why a log is left as it is that is not as the last checkpoint knew it: what tori
-// check mends in it could not be mended once it is compressed.
-func wholeLog(dir, name string, size int64) error {
-	state, err := ReadState(dir)
-	if mark, ok := state.Files[name]; err == nil && ok && mark.Bytes != size {
-		return i18n.E("contextstore.log_damaged", name, filepath.Base(dir))
-	}
-	return err
-}
-
 // RemovedPrefix begins the name, in the base directory, of what is being removed: a run's, or what a restore left.
 const RemovedPrefix = ".removed-"
 
@@ -412,7 +402,14 @@ func (s *Store) compress(dir, name string, dry bool) (freed int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := cmp.Or(knownFormat(dir), wholeLog(dir, name, st.Size())); err != nil || dry {
+	good, err := jsonl.GoodEnd(f, st.Size())
+	if err == nil {
+		err = knownFormat(dir)
+	}
+	if err == nil && good != st.Size() { // tori check mends that, but not once it is compressed
+		err = i18n.E("contextstore.log_damaged", name, filepath.Base(dir))
+	}
+	if err != nil || dry {
 		return st.Size(), err
 	}
 	err = s.FS.Write(path+".gz", func(w io.Writer) error {

@@ -353,8 +353,8 @@ func TestKeptRunsStay(t *testing.T) {
 	}
 }
 
-// A run that a newer program wrote is left alone whatever its age, and said; so is a log that is not
-// as the last checkpoint knew it, which tori check can mend only while it is not compressed.
+// A run that a newer program wrote is left alone whatever its age, and said; so is a log
+// whose end is torn, which tori check can mend only while it is not compressed.
 func TestRetentionLeavesAlone(t *testing.T) {
 	t.Parallel()
 	for _, days := range []int{7, 30, 90} {
@@ -370,16 +370,21 @@ func TestRetentionLeavesAlone(t *testing.T) {
 		}
 	}
 	base, dir := healthy(t, task.Completed)
-	f, err := os.OpenFile(filepath.Join(dir, contextstore.Messages), os.O_WRONLY|os.O_APPEND, 0)
-	must(t, err)
-	_, err = f.WriteString(`{"seq":`)
-	must(t, errors.Join(err, f.Close()))
+	write := func(text string) {
+		t.Helper()
+		f, err := os.OpenFile(filepath.Join(dir, contextstore.Messages), os.O_WRONLY|os.O_APPEND, 0)
+		must(t, err)
+		_, err = f.WriteString(text)
+		must(t, errors.Join(err, f.Close()))
+	}
+	write(`{"seq":`)
 	if done, err := retain(t, base, 7, &disk.FS{}, false); len(done) > 0 || err == nil || !strings.Contains(err.Error(), "tori check") {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	if r := check(t, base, true); r.Left > 0 {
 		t.Fatalf("%v", kinds(r))
 	}
+	write(`{"seq":99,"role":"assistant","content":"what no checkpoint knows of","timestamp":"2024-01-01T00:00:00.000000Z"}` + "\n")
 	if done, err := retain(t, base, 7, &disk.FS{}, false); err != nil || len(done) != 1 {
 		t.Errorf("once it is mended: %+v, %v", done, err)
 	}
