@@ -308,9 +308,7 @@ func UnknownJob(id string) error { return unknown("approval.unknown", id) }
 
 // unknown is ErrUnknown in a text for people.
 func unknown(key, id string) error {
-	e := i18n.E(key, id)
-	e.Err = ErrUnknown
-	return e
+	return i18n.E(key, id).Of(ErrUnknown)
 }
 
 // mostWaiting is how many runs that wait are looked through.

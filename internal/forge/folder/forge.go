@@ -286,9 +286,7 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 		return cmp.Or(a.Updated.Compare(b.Updated), strings.Compare(a.Key.ID, b.Key.ID))
 	})
 	if bad != nil {
-		e := i18n.E("folder.some_unreadable", len(bad), f.o.Dir, bad[0])
-		e.Err = errors.Join(bad...)
-		return items, failed(forge.Invalid, e)
+		return items, failed(forge.Invalid, i18n.E("folder.some_unreadable", len(bad), f.o.Dir, bad[0]).Of(errors.Join(bad...)))
 	}
 	return items, nil
 }

@@ -33,9 +33,7 @@ type Call struct {
 
 // Failed makes the error of a call: what the server said, and what to do.
 func (d *Call) Failed(kind forge.Kind, status int, said, advice, cause error) *forge.Error {
-	e := i18n.E("rest.failed", d.What, cmp.Or(d.Repo, d.Name), said, advice)
-	e.Err = cause
-	return &forge.Error{Kind: kind, Status: status, Err: e}
+	return &forge.Error{Kind: kind, Status: status, Err: i18n.E("rest.failed", d.What, cmp.Or(d.Repo, d.Name), said, advice).Of(cause)}
 }
 
 // Unknown is the error of what cannot be there.

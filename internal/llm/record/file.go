@@ -26,9 +26,7 @@ func Create(fs *disk.FS, path string, redact func(string) string, failed func(er
 	h, err := fs.Create(path)
 	switch {
 	case errors.Is(err, os.ErrExist):
-		e := i18n.E("record.exists", path)
-		e.Err = err
-		return nil, e
+		return nil, i18n.E("record.exists", path).Of(err)
 	case err != nil:
 		return nil, i18n.E("record.create", path, err)
 	}
