@@ -363,6 +363,9 @@ func Restore(ctx context.Context, env Env, o RestoreOptions, progress func(units
 
 // backup makes a backup where one is due, and restores one that was not restored yet for a test.
 func (n *night) backup(ctx context.Context) (did []any, err error) {
+	if n.cfg.Backup.Dir == "" || n.cfg.Backup.Schedule == "never" {
+		return nil, errNotSetUp
+	}
 	h, err := n.backupHealth(ctx)
 	if err != nil {
 		return nil, err
@@ -370,9 +373,6 @@ func (n *night) backup(ctx context.Context) (did []any, err error) {
 	now := n.env.Now().In(time.Local)
 	if h.Made.After(now) { // the clock was set back
 		h.Made = time.Time{}
-	}
-	if n.cfg.Backup.Dir == "" || n.cfg.Backup.Schedule == "never" {
-		return nil, errNotSetUp
 	}
 	due, ok := n.cfg.Maintenance.Next(h.Made.In(time.Local))
 	var unread error

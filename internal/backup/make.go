@@ -340,7 +340,7 @@ const (
 	packers     = 8
 )
 
-// packAll packs units that were not packed before all the rest.
+// packAll packs units, some of them at the same time; what was copied first is packed already.
 func (m *maker) packAll(ctx context.Context, paths []string, was map[string]unit) []result {
 	all := make([]result, len(paths))
 	var g errgroup.Group

@@ -23,10 +23,10 @@ type display struct {
 
 	mu     sync.Mutex
 	tail   []byte // the beginning of a character whose end has not come yet
-	failed error  // the first that was not written, unless its reader went away
+	failed error  // the first error of writing, unless the reader went away
 }
 
-// lost is why something that was printed is not there, nil where all of it is.
+// lost is why not all that was printed was written, nil where all of it was.
 func (s *display) lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,7 +76,7 @@ func (r reader) eachLine(ctx context.Context, v contextstore.View, wanted func(P
 	}
 	if wanted(SummaryPart) {
 		s, err := v.LastFinal()
-		if err = whole(err); err != nil {
+		if err = readable(err); err != nil {
 			return err
 		}
 		if s != nil && !put(SummaryPart, contextstore.Summaries, s.ID, s.Summary) {
@@ -85,15 +85,15 @@ func (r reader) eachLine(ctx context.Context, v contextstore.View, wanted func(P
 	}
 	var err error
 	if wanted(Plan) {
-		err = whole(r.planning(ctx, v, func(n int64, text string) bool { return put(Plan, r.history(v), n, text) && left[Plan] > 0 }))
+		err = readable(r.planning(ctx, v, func(n int64, text string) bool { return put(Plan, r.history(v), n, text) && left[Plan] > 0 }))
 	}
 	if err == nil && more && (wanted(Request) || wanted(MessagesPart)) {
-		err = whole(conversation(v, func(p Part, n int64, text string) bool {
+		err = readable(conversation(v, func(p Part, n int64, text string) bool {
 			return put(p, contextstore.Messages, n, text) && wanted(MessagesPart) && left[MessagesPart] > 0
 		}))
 	}
 	if err == nil && more && wanted(ToolsPart) {
-		err = whole(eachOf(v, contextstore.Tools, func(line []byte) bool {
+		err = readable(eachOf(v, contextstore.Tools, func(line []byte) bool {
 			t, err := contextstore.DecodeToolRun(line)
 			return err != nil || put(ToolsPart, contextstore.Tools, t.Seq, t.Tool+" "+clip(texts(t.Args, 0), most[ToolsPart].line/2)+"\n"+t.Error+"\n"+t.Result) && left[ToolsPart] > 0
 		}))
@@ -101,9 +101,9 @@ func (r reader) eachLine(ctx context.Context, v contextstore.View, wanted func(P
 	return errors.Join(err, ctx.Err())
 }
 
-// whole is an error of reading a file of a run; nil where the file is damaged, or is none, for its
-// run to be found by its others, and all other runs.
-func whole(err error) error {
+// readable is an error of reading a file of a run, nil where that file is damaged or no plain file:
+// the run is found by its other files.
+func readable(err error) error {
 	if errors.Is(err, contextstore.ErrDamaged) || errors.Is(err, disk.ErrNotPlain) || errors.Is(err, disk.ErrLink) {
 		return nil
 	}
